@@ -1,0 +1,37 @@
+# A thin cover: every recipe is a plain command that also works without make.
+.DEFAULT_GOAL := help
+.PHONY: help setup test test-fast check demo bench
+
+# Any Python 3 will do to start with: bootstrap.py finds one that is new enough.
+PYTHON ?= python3
+# For `make demo`: queue or durable.
+WORKER ?= queue
+ifeq ($(OS),Windows_NT)
+BIN := .venv/Scripts
+else
+BIN := .venv/bin
+endif
+
+help: ## Show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+
+setup: ## Make .venv with everything the tests import
+	@$(PYTHON) tests/bootstrap.py
+
+test: setup check ## Run every test; gets Python, SAM and containers ready by itself
+	@$(BIN)/python -m tests.support
+	$(BIN)/python -m pytest
+
+test-fast: setup ## Run the tests that need no container
+	$(BIN)/python -m pytest -m "not container"
+
+check: setup ## Check the kit's own Python: style, format, types
+	$(BIN)/python -m ruff check
+	$(BIN)/python -m ruff format --check
+	$(BIN)/python -m mypy
+
+demo: setup ## Generate a project and watch one job go from 202 to completed
+	@$(BIN)/python -m tests.demo --worker $(WORKER)
+
+bench: setup ## Measure the budgets; fails when one is exceeded
+	@$(BIN)/python -m tests.bench

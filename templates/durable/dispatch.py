@@ -1,0 +1,110 @@
+"""Hands a job to the engine: one durable execution of the worker for each go."""
+
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from jobs.job import Job, Status
+from jobs.payload import canonical, check_size, read
+from jobs.problems import ServiceUnavailable
+from jobs.reference import Reference
+from jobs.settings import client, required
+from jobs.store import Refused
+from jobs.waiting import JobNotWaiting, MaybeHandedOver, WaitingStore
+
+WORKER = required("WORKER_FUNCTION")
+"""Name of the worker with its alias: an execution stays on the version that it began on."""
+
+_store = WaitingStore()
+_lambda = client("lambda")
+
+
+def hand_over(reference: Reference) -> None:
+    """Start the execution. Once more than needed does no harm: its name is taken only once.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/durable-execution-idempotency.html
+
+    Raises:
+        ServiceUnavailable: Lambda did not take it.
+        MaybeHandedOver: it may have.
+    """
+    retried = "" if reference.retry_of is None else f"-{reference.retry_of}"
+    try:
+        _lambda.invoke(
+            FunctionName=WORKER,
+            InvocationType="Event",
+            DurableExecutionName=reference.job_id + retried,
+            Payload=reference.dumps(),
+        )
+    except _lambda.exceptions.DurableExecutionAlreadyStartedException:
+        pass  # by a release of this code that wrote the reference in another way
+    except (BotoCoreError, ClientError) as error:
+        refusal = ServiceUnavailable if _refused_at_once(error) else MaybeHandedOver
+        raise refusal("The job could not be handed over. Send it again.") from error
+
+
+def call_off(job: Job) -> Job:
+    """Cancel a job and stop its execution.
+
+    Should this function die in between, the execution's end brings the job to its own.
+
+    Raises:
+        Refused: the job has changed meanwhile.
+        ClientError, BotoCoreError: the execution could not be stopped.
+    """
+    if job.status is Status.QUEUED:
+        job = _store.cancel(job.job_id)
+    else:
+        job = _store.ask_to_stop(job.job_id)
+    if job.execution:
+        try:
+            _lambda.stop_durable_execution(
+                DurableExecutionArn=job.execution,
+                Error={"ErrorType": "JobCancelled", "ErrorMessage": "The owner has cancelled."},
+            )
+        except ClientError as error:
+            if _status(error) not in (400, 404):  # it has ended by itself, or is forgotten
+                raise
+    return job if job.status.terminal else _store.stop(job)
+
+
+def deliver(job: Job, body: bytes) -> Job:
+    """Give the job the answer that it waits for, a JSON object, and return it, running again.
+
+    Raises:
+        PayloadTooLarge, InvalidJson, NotAnObject: the body is no answer.
+        JobNotWaiting: the job waits for no answer, or has just been given another one.
+        ClientError, BotoCoreError: Lambda did not take it, or not for certain.
+    """
+    check_size(len(body))
+    answer = canonical(read(body))
+    callback_id = (job.waiting or {}).get("callback_id")
+    if job.status is not Status.WAITING or callback_id is None:
+        raise JobNotWaiting(f"The job is {job.status} and waits for no answer.")
+    try:
+        _lambda.send_durable_execution_callback_success(
+            CallbackId=callback_id, Result=answer.encode("utf-8")
+        )
+    except ClientError as error:
+        if _status(error) not in (400, 404):
+            raise
+        raise JobNotWaiting("The job has been given an answer, or waits no longer.") from error
+    try:
+        return _store.resume(job, callback_id)
+    except Refused as refused:  # the worker was faster
+        return refused.job or job
+
+
+def _refused_at_once(error: BotoCoreError | ClientError) -> bool:
+    """Whether Lambda refused the only request that was made, so that nothing has begun."""
+    if not isinstance(error, ClientError) or _status(error) >= 500:
+        return False
+    return int(_metadata(error).get("RetryAttempts", 0)) == 0
+
+
+def _status(error: ClientError) -> int:
+    return int(_metadata(error).get("HTTPStatusCode", 500))
+
+
+def _metadata(error: ClientError) -> dict[str, Any]:
+    return dict(error.response.get("ResponseMetadata", {}))

@@ -1,0 +1,217 @@
+"""The durable context that work.py is given: the SDK's, and what it does shows on the job.
+
+- While `wait` or `wait_for_callback` wait, the job is `waiting`, and tells what for and until when.
+- A step that fails and will be tried again ends an attempt; the job is `queued` until the next.
+- `PermanentError` and `JobCancelled` are not tried again.
+- The answer of a callback is JSON.
+
+Inside `map` and `parallel`, where branches wait while others run, the context is the SDK's own.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from aws_durable_execution_sdk_python import DurableContext, StepContext
+from aws_durable_execution_sdk_python.config import (
+    ChildConfig,
+    Duration,
+    JitterStrategy,
+    StepConfig,
+    WaitForCallbackConfig,
+)
+from aws_durable_execution_sdk_python.exceptions import DurableOperationError
+from aws_durable_execution_sdk_python.retries import (
+    RetryDecision,
+    RetryStrategyConfig,
+    create_retry_strategy,
+)
+from aws_durable_execution_sdk_python.serdes import JsonSerDes
+from aws_durable_execution_sdk_python.types import WaitForCallbackContext
+from aws_lambda_powertools.utilities.idempotency.exceptions import (
+    IdempotencyAlreadyInProgressError,
+)
+from botocore.exceptions import BotoCoreError, ClientError
+
+from jobs import Job, JobCancelled, PermanentError
+from jobs.context import JobContext
+from jobs.settings import required_int
+from jobs.store import Refused
+from jobs.waiting import WaitingStore
+
+T = TypeVar("T")
+
+STEP_RETRIES = create_retry_strategy(
+    RetryStrategyConfig(
+        max_attempts=required_int("MAX_ATTEMPTS", minimum=1),
+        initial_delay=Duration.from_seconds(required_int("RETRY_BASE_SECONDS", minimum=0)),
+        max_delay=Duration.from_seconds(900),
+        jitter_strategy=JitterStrategy.HALF,
+    )
+)
+"""For the steps of work.py that bring no strategy of their own."""
+
+WHILE_IN_PROGRESS = create_retry_strategy(
+    RetryStrategyConfig(
+        max_attempts=24,
+        initial_delay=Duration.from_minutes(1),
+        max_delay=Duration.from_minutes(1),
+    )
+)
+"""For a side effect whose sandbox died at it: its record stays locked for a timeout, 15 minutes."""
+
+PATIENT = StepConfig(
+    retry_strategy=create_retry_strategy(
+        RetryStrategyConfig(
+            max_attempts=24,
+            initial_delay=Duration.from_seconds(1),
+            max_delay=Duration.from_minutes(5),
+        )
+    )
+)
+"""For the steps that keep the job's record: an hour without DynamoDB shall not fail a job."""
+
+
+NEVER_AGAIN: tuple[type[Exception], ...] = (PermanentError, JobCancelled)
+"""What a step raises to end the job."""
+
+
+class Superseded(BaseException):
+    """The job is no longer this execution's, so the execution ends.
+
+    Not an `Exception`, like the SDK's own suspension: `except Exception` in work.py lets it pass.
+    """
+
+    def __init__(self, job: Job | None) -> None:
+        super().__init__(f"the job is {job.status}" if job else "there is no such job")
+        self.job = job
+
+
+class JobDurableContext:
+    """A durable context of the job's main line, or of a child context of it."""
+
+    def __init__(self, context: DurableContext, job: JobContext, store: WaitingStore) -> None:
+        self._context = context
+        self._job = job
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    def step(
+        self,
+        func: Callable[[StepContext], T],
+        name: str | None = None,
+        config: StepConfig | None = None,
+    ) -> T:
+        """Run a function once and keep its result: `DurableContext.step`."""
+        config = config or StepConfig()
+        decide = config.retry_strategy or STEP_RETRIES
+
+        def strategy(error: Exception, attempts: int) -> RetryDecision:
+            if isinstance(error, (*NEVER_AGAIN, Refused)):
+                return RetryDecision.no_retry()
+            in_progress = isinstance(error, IdempotencyAlreadyInProgressError)
+            decision = (WHILE_IN_PROGRESS if in_progress else decide)(error, attempts)
+            if decision.should_retry:
+                self._tell_failure(error)
+            return decision
+
+        return self._context.step(func, name, config=replace(config, retry_strategy=strategy))
+
+    def wait(self, duration: Duration, name: str | None = None) -> None:
+        """Wait without a sandbox: `DurableContext.wait`."""
+        what = name or "time to pass"
+        self._keep(f"{what}: wait", lambda job: self._store.wait(job, what, duration.to_seconds()))
+        with self._resuming(what):
+            self._context.wait(duration, name)
+
+    def wait_for_callback(
+        self,
+        submitter: Callable[[str, WaitForCallbackContext], None],
+        name: str | None = None,
+        config: WaitForCallbackConfig | None = None,
+    ) -> Any:
+        """Wait for an answer from outside and return it: `DurableContext.wait_for_callback`.
+
+        `POST /jobs/{job_id}/callback` gives it. Give a timeout: it is the promise to the owner that
+        the job will end.
+        """
+        config = config or WaitForCallbackConfig()
+        what = _name(name, submitter) or "an answer"
+
+        def submit(callback_id: str, context: WaitForCallbackContext) -> None:
+            self._hold(
+                lambda job: self._store.wait(job, what, config.timeout_seconds or None, callback_id)
+            )
+            submitter(callback_id, context)
+
+        with self._resuming(what):
+            return self._context.wait_for_callback(
+                submit, name=what, config=replace(config, serdes=config.serdes or JsonSerDes())
+            )
+
+    def run_in_child_context(
+        self,
+        func: Callable[[DurableContext], T],
+        name: str | None = None,
+        config: ChildConfig[T] | None = None,
+    ) -> T:
+        """Group operations: `DurableContext.run_in_child_context`."""
+
+        def run(child: DurableContext) -> T:
+            try:
+                return func(as_durable(JobDurableContext(child, self._job, self._store)))
+            except DurableOperationError as error:  # the SDK would keep no more than its own name
+                raise original(error) from error
+
+        return self._context.run_in_child_context(run, name=_name(name, func), config=config)
+
+    @contextmanager
+    def _resuming(self, what: str) -> Iterator[None]:
+        """Note that the waiting is over, however it ended; not when it has only just begun."""
+        try:
+            yield
+        except Exception:
+            self._keep(f"{what}: resume", self._store.resume)
+            raise
+        self._keep(f"{what}: resume", self._store.resume)
+
+    def _keep(self, name: str, write: Callable[[Job], Job]) -> None:
+        """Write to the job's record, in a step."""
+        self._context.step(lambda _: self._hold(write), name=name, config=PATIENT)
+
+    def _hold(self, write: Callable[[Job], Job]) -> None:
+        """Write to the job's record, if the job is still ours."""
+        try:
+            stored = write(self._job.job)
+        except Refused as refused:
+            raise Superseded(refused.job) from refused
+        self._job.job = replace(self._job.job, attempts=stored.attempts)
+
+    def _tell_failure(self, error: Exception) -> None:
+        """End the attempt. The record is not worth failing for: the next attempt writes it too."""
+        try:
+            self._store.release(self._job.job, error)
+        except (Refused, BotoCoreError, ClientError) as refused:
+            self._context.logger.warning(f"failed attempt not recorded: {refused}")
+
+
+def as_durable(context: JobDurableContext) -> DurableContext:
+    """Return the context under the type that the SDK gives it: it does all that one does."""
+    return context  # type: ignore[return-value]
+
+
+def original(error: Exception) -> Exception:
+    """Return what was raised in a step, in place of what the SDK has made of it."""
+    if not isinstance(error, DurableOperationError):
+        return error
+    kind = error.error_type.rpartition(".")[2]
+    known = {type_.__name__: type_ for type_ in NEVER_AGAIN}
+    return known.get(kind, type(kind, (Exception,), {}))(error.message)
+
+
+def _name(name: str | None, func: object) -> str | None:
+    """Return an operation's name, as the SDK finds it."""
+    return name or getattr(func, "_original_name", None)

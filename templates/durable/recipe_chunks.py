@@ -1,0 +1,55 @@
+"""Recipe: a long job in chunks, under another API's limit of calls at a time and per second.
+
+Its payload: `{"items": 120}`
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from aws_durable_execution_sdk_python import BatchResult, DurableContext
+from aws_durable_execution_sdk_python.config import Duration, MapConfig
+
+from jobs.context import JobContext
+
+CHUNK = 10
+"""Items per step. An execution has room for 3,000 operations, so a step does more than one item."""
+
+AT_A_TIME = 3
+ROUND = 6
+"""Chunks between two pauses."""
+
+PAUSE = Duration.from_seconds(1)
+
+
+def run(payload: dict[str, Any], context: DurableContext, job: JobContext) -> dict[str, Any]:
+    """Work in rounds; what is finished stays finished, whatever fails later."""
+    chunks = [
+        list(range(start, min(start + CHUNK, payload["items"])))
+        for start in range(0, payload["items"], CHUNK)
+    ]
+    total = 0
+    for start in range(0, len(chunks), ROUND):
+        if start > 0:
+            context.wait(PAUSE, name=f"pause-{start}")
+        done: BatchResult[int] = context.map(
+            chunks[start : start + ROUND],
+            handle,
+            name=f"chunks-{start}",
+            config=MapConfig(max_concurrency=AT_A_TIME),
+        )
+        done.throw_if_error()  # map does not raise by itself
+        total += sum(done.get_results())
+        job.progress(min(start + ROUND, len(chunks)), len(chunks), f"{total} items done")
+    return {"items": total}
+
+
+def handle(
+    context: DurableContext, chunk: list[int], index: int, chunks: Sequence[list[int]]
+) -> int:
+    """Work on one chunk, in a step: each branch has a context of its own."""
+    return context.step(lambda _: sum(call(item) for item in chunk), name="call")
+
+
+def call(item: int) -> int:
+    """Here you would call the other API."""
+    return 1

@@ -1,0 +1,62 @@
+"""Payloads for the tests. When work.py becomes yours, these become yours too."""
+
+from typing import Any
+
+Payload = dict[str, Any]
+
+HAPPY: Payload = {"customer": "ada@example.com", "delay_seconds": 0}
+"""Completes at once."""
+
+HAPPY_RESULT: Payload = {"customer": "ada@example.com"}
+"""What its result holds, among the rest."""
+
+HAPPY_PROGRESS: Payload | None = {"done": 3, "total": 3, "message": "follow-up published"}
+"""The last progress that it tells of, or None when it tells of none."""
+
+OTHER: Payload = {"customer": "grace@example.com", "delay_seconds": 0}
+"""As good as `HAPPY`, but another payload."""
+
+INVALID: Payload = {"customer": "ada@example.com", "delay_seconds": -1}
+INVALID_FIELD = "delay_seconds"
+
+INVALID_BY_RULE: dict[str, tuple[Payload, str]] = {
+    "a member is missing": ({"delay_seconds": 1}, "customer"),
+    "a member is unknown": ({"customer": "ada@example.com", "colour": "red"}, "colour"),
+    "another type": ({"customer": "ada@example.com", "delay_seconds": "2"}, "delay_seconds"),
+    "null": ({"customer": None}, "customer"),
+    "too small": ({"customer": "ada@example.com", "approval_seconds": 0}, "approval_seconds"),
+    "too large": ({"customer": "ada@example.com", "delay_seconds": 2_592_001}, "delay_seconds"),
+    "no such choice": ({"customer": "ada@example.com", "failure": "sometimes"}, "failure"),
+    "empty text": ({"customer": ""}, "customer"),
+}
+"""What breaks payload.schema.json, rule by rule, and the field that the answer names."""
+
+SLOW: Payload = {"customer": "alan@example.com", "delay_seconds": 6}
+"""Takes some six seconds: long enough to be caught in the act and cancelled."""
+
+SLOW_STATUS = "waiting"
+"""What the job of `SLOW` is most of that time."""
+
+TRANSIENT: Payload = {"customer": "ada@example.com", "delay_seconds": 0, "failure": "transient"}
+"""Its first attempt fails, its second completes."""
+
+POISON: Payload = {"customer": "ada@example.com", "failure": "poison"}
+"""Every attempt fails, until the engine gives it up."""
+
+POISON_ERROR = "the accounts do not answer"
+"""What the error of the job of `POISON` tells, among the rest."""
+
+PERMANENT: Payload = {"customer": "ada@example.com", "failure": "permanent"}
+"""Its first attempt fails, and no other one follows."""
+
+APPROVAL: Payload = {"customer": "ada@example.com", "delay_seconds": 0, "approval": True}
+"""Waits for an answer."""
+
+APPROVED: Payload = {"approved": True}
+"""The answer that lets it go on; any other one ends it."""
+
+REFUSED_RESULT: Payload = {"follow_up": "withheld"}
+"""What the result of `APPROVAL` holds after another answer, or none."""
+
+DEADLINE: Payload = {**APPROVAL, "approval_seconds": 1}
+"""Waits for an answer, but not for long."""

@@ -1,0 +1,185 @@
+"""How jobs are handed over to Lambda, called off, and given answers."""
+
+import json
+from urllib.parse import quote
+
+import pytest
+from botocore.exceptions import BotoCoreError, ClientError
+
+import dispatch
+from jobs import Job
+from jobs.payload import MAX_BYTES
+from jobs.problems import InvalidJson, NotAnObject, PayloadTooLarge, ServiceUnavailable
+from jobs.reference import Reference
+from jobs.store import Refused
+from jobs.waiting import JobNotWaiting, MaybeHandedOver
+from tests.unit import given
+from tests.unit.engine import Engine
+
+store = dispatch._store
+
+
+def started() -> Job:
+    """A job that an execution runs."""
+    job = given.queued()
+    return store.start(job.job_id, None, f"execution-of-{job.job_id}")
+
+
+def waiting() -> Job:
+    """A job that waits for an answer."""
+    return store.wait(started(), "approval", 60, "the/callback==")
+
+
+def test_a_reference_is_handed_over(engine: Engine) -> None:
+    """To the alias, under the job's id as the execution's name."""
+    dispatch.hand_over(Reference("17"))
+    dispatch.hand_over(Reference("17", retry_of=3))
+
+    assert engine.handed_over() == [{"job_id": "17"}, {"job_id": "17", "retry_of": 3}]
+    assert [name for _, name in engine.executions] == ["17", "17-3"]
+    assert dispatch.WORKER == "WorkerFunction:live"
+
+
+def test_once_more_than_needed_does_no_harm(engine: Engine) -> None:
+    """Lambda gives the execution that has the name, if the payload is the same."""
+    dispatch.hand_over(Reference("17"))
+    dispatch.hand_over(Reference("17"))
+
+    assert len(engine.executions) == 1
+
+
+def test_a_name_that_is_taken_with_another_payload(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job has its execution all the same: a release of this code has begun it."""
+    dispatch.hand_over(Reference("17"))
+    monkeypatch.setattr(Reference, "dumps", lambda _: '{"job_id":"17"}')
+    dispatch.hand_over(Reference("17"))
+
+    assert len(engine.executions) == 1
+
+
+def test_a_worker_that_is_gone(engine: Engine) -> None:
+    """Nothing has begun, for certain."""
+    engine.fail()
+    with pytest.raises(ServiceUnavailable, match="could not be handed over") as refusal:
+        dispatch.hand_over(Reference("17"))
+    assert refusal.value.certain
+
+
+def test_lambda_does_not_answer(engine: Engine) -> None:
+    """It may have begun: the job has to stay, for its name begins only one execution."""
+    engine.fall_silent()
+    with pytest.raises(MaybeHandedOver, match="could not be handed over") as refusal:
+        dispatch.hand_over(Reference("17"))
+    assert not refusal.value.certain
+
+
+@pytest.mark.parametrize("state", ["queued", "released", "asked_and_released"])
+def test_a_job_that_no_attempt_holds_is_cancelled(state: str) -> None:
+    assert dispatch.call_off(given.STATES[state]()).status == "cancelled"
+
+
+@pytest.mark.parametrize("make", [started, waiting])
+def test_an_execution_is_stopped(engine: Engine, make: object) -> None:
+    """And its job is cancelled at once."""
+    job = make()  # type: ignore[operator]
+    assert dispatch.call_off(job).status == "cancelled"
+
+    ((path, body),) = engine.asked
+    assert path == f"/2025-12-01/durable-executions/{job.execution}/stop"
+    assert json.loads(body)["ErrorType"] == "JobCancelled"
+
+
+@pytest.mark.parametrize("status", [400, 404])
+def test_an_execution_that_has_ended_by_itself(engine: Engine, status: int) -> None:
+    engine.answers["/stop"] = (status, {"Code": "ResourceNotFoundException"})
+    assert dispatch.call_off(started()).status == "cancelled"
+
+
+@pytest.mark.parametrize("status", [429, 500])
+def test_an_execution_that_cannot_be_stopped_now(engine: Engine, status: int) -> None:
+    """The wish is on record; the request can be sent again."""
+    engine.answers["/stop"] = (status, {"Code": "ServiceException"})
+    job = started()
+    with pytest.raises(ClientError):
+        dispatch.call_off(job)
+
+    stored = given.stored(job.job_id)
+    assert (stored.status, stored.cancel_requested) == ("running", True)
+
+
+def test_a_job_that_has_completed_meanwhile(engine: Engine) -> None:
+    job = started()
+    store.complete(job, {})
+    with pytest.raises(Refused):
+        dispatch.call_off(job)
+    assert engine.asked == []
+
+
+def test_an_answer_is_delivered(engine: Engine) -> None:
+    """As one JSON text, under the id that only the store knows; the job runs again."""
+    job = waiting()
+    running = dispatch.deliver(job, b' {"b": 1, "a": "\xc3\xa9"} ')
+
+    assert running.status == "running"
+    ((path, body),) = engine.asked
+    callback = quote("the/callback==", safe="")
+    assert path == f"/2025-12-01/durable-execution-callbacks/{callback}/succeed"
+    assert body.decode() == '{"a":"é","b":1}'
+
+
+def test_the_worker_is_faster(engine: Engine) -> None:
+    """It goes on, and waits again, before the answer's sender is told: then that is the job."""
+    job = waiting()
+    store.resume(job)
+    store.wait(job, "another", 60, "another")
+    assert (dispatch.deliver(job, b"{}").waiting or {})["for"] == "another"
+
+
+@pytest.mark.parametrize("status", [400, 404])
+def test_a_second_answer_is_refused(engine: Engine, status: int) -> None:
+    """Lambda knows whether the callback is open."""
+    engine.answers["/succeed"] = (status, {"Code": "CallbackTimeoutException"})
+    job = waiting()
+    with pytest.raises(JobNotWaiting):
+        dispatch.deliver(job, b"{}")
+    assert given.stored(job.job_id).status == "waiting"
+
+
+def test_an_answer_that_cannot_be_delivered_now(engine: Engine) -> None:
+    engine.answers["/succeed"] = (500, {"Code": "ServiceException"})
+    job = waiting()
+    with pytest.raises(ClientError):
+        dispatch.deliver(job, b"{}")
+    engine.fall_silent()
+    with pytest.raises(BotoCoreError):
+        dispatch.deliver(job, b"{}")
+    assert given.stored(job.job_id).status == "waiting"
+
+
+@pytest.mark.parametrize("state", ["queued", "running", "waiting", "completed", "cancelled"])
+def test_a_job_that_waits_for_no_answer(engine: Engine, state: str) -> None:
+    """It does not wait, or only for time to pass."""
+    with pytest.raises(JobNotWaiting):
+        dispatch.deliver(given.STATES[state](), b"{}")
+    assert engine.asked == []
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (b"", InvalidJson),
+        (b'{"a": NaN}', InvalidJson),
+        (b'{"a": 1, "a": 2}', InvalidJson),
+        (b"[]", NotAnObject),
+        (b'{"a": "' + b"x" * MAX_BYTES + b'"}', PayloadTooLarge),
+        (b"{}".ljust(MAX_BYTES + 1), PayloadTooLarge),
+    ],
+)
+def test_an_answer_that_is_none(engine: Engine, body: bytes, problem: type[Exception]) -> None:
+    job = waiting()
+    with pytest.raises(problem):
+        dispatch.deliver(job, body)
+    assert given.stored(job.job_id).status == "waiting"
+    assert engine.asked == []

@@ -1,0 +1,80 @@
+"""What the owner of a job is told whose execution has ended without bringing the job to its end."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from botocore.exceptions import BotoCoreError, ClientError
+
+import dispatch
+from jobs import Job
+from last_words import last_words
+from tests.unit import given
+from tests.unit.engine import Engine
+
+
+def started() -> Job:
+    """A job that an execution runs."""
+    job = given.queued()
+    return dispatch._store.start(job.job_id, None, "some-execution")
+
+
+def ended(engine: Engine, status: str, error: dict[str, str] | None = None) -> None:
+    """Let the execution have ended."""
+    answer: dict[str, Any] = {"Status": status, "Error": error or {}}
+    engine.answers["/some-execution"] = (200, answer)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        ("FAILED", "ExecutionFailed"),
+        ("STOPPED", "ExecutionStopped"),
+        ("TIMED_OUT", "ExecutionTimedOut"),
+        ("DELETING", "ExecutionLost"),
+    ],
+)
+def test_lambda_tells_how_it_ended(engine: Engine, status: str, kind: str) -> None:
+    ended(engine, status, {"ErrorType": "Crash", "ErrorMessage": "no memory"})
+    told = last_words(started())
+
+    assert told["type"] == kind
+    assert told["message"].endswith("Crash: no memory")
+
+
+def test_lambda_tells_no_more_than_that(engine: Engine) -> None:
+    ended(engine, "TIMED_OUT")
+    assert last_words(started()) == {
+        "type": "ExecutionTimedOut",
+        "message": "The execution took longer than it may.",
+    }
+
+
+@pytest.mark.parametrize("retried", [False, True])
+def test_an_execution_that_never_began(engine: Engine, retried: bool) -> None:
+    """Lambda keeps an event for six hours; then it is a dead letter. Nobody need be asked."""
+    job = given.failed() if retried else given.queued()
+    if retried:
+        job = given.store.retry(job.job_id, len(job.history))
+
+    assert last_words(job)["type"] == "NeverStarted"
+    assert engine.asked == []
+
+
+def test_an_execution_that_lambda_has_forgotten(engine: Engine) -> None:
+    engine.answers["/some-execution"] = (404, {"Code": "ResourceNotFoundException"})
+    assert last_words(started())["type"] == "ExecutionLost"
+
+
+def test_a_job_without_an_execution(engine: Engine) -> None:
+    assert last_words(replace(started(), execution=None))["type"] == "ExecutionLost"
+
+
+def test_lambda_does_not_say_now(engine: Engine) -> None:
+    """Then the message stays and comes back."""
+    engine.answers["/some-execution"] = (429, {"Code": "TooManyRequestsException"})
+    with pytest.raises(ClientError):
+        last_words(started())
+    engine.fall_silent()
+    with pytest.raises(BotoCoreError):
+        last_words(started())

@@ -1,0 +1,616 @@
+"""worker.handler: one job, one durable execution."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from aws_durable_execution_sdk_python import DurableContext, InvocationError
+from aws_durable_execution_sdk_python.config import Duration, StepConfig
+from aws_durable_execution_sdk_python.exceptions import StepError
+from aws_durable_execution_sdk_python.retries import RetryPresets
+from aws_durable_execution_sdk_python_testing.checkpoint.processor import CheckpointProcessor
+from botocore.exceptions import EndpointConnectionError
+
+import work
+import worker
+from jobs import JobCancelled, PermanentError, Status
+from jobs.context import JobContext
+from jobs.reference import Reference
+from tests import samples
+from tests.unit import given
+from tests.unit.conftest import Read
+from tests.unit.executions import Execution, Executions, executions
+
+Run = Callable[[dict[str, Any], DurableContext, JobContext], dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Executions]:
+    """What runs executions."""
+    with executions() as running:
+        yield running
+
+
+@pytest.fixture
+def doing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Run], None]:
+    """Put another function in place of work.run."""
+    return lambda run: monkeypatch.setattr(work, "run", run)
+
+
+def names(execution: Execution) -> list[str | None]:
+    """Return the names of an execution's operations, in their order."""
+    return [operation.name for operation in execution.operations[1:]]
+
+
+# ------------------------------------------------------------------- the way of a job
+
+
+def test_a_job_completes(engine: Executions, announced: Read) -> None:
+    """One attempt, its result, its last progress, and one announcement."""
+    execution = engine.run(samples.HAPPY)
+
+    job = execution.job
+    assert execution.life() == [("queued", 0), ("running", 1), ("completed", 1)]
+    assert samples.HAPPY_RESULT.items() <= (job.result or {}).items()
+    assert job.public()["progress"] == samples.HAPPY_PROGRESS
+    assert [json.loads(m["Message"])["status"] for m in announced()] == ["completed"]
+
+
+def test_a_job_waits_and_says_so(engine: Executions) -> None:
+    """A wait of days takes no time here; the job says what it waited for."""
+    execution = engine.run({"customer": "ada", "delay_seconds": 30 * 86_400})
+
+    assert [status for status, _ in execution.life()] == [
+        *("queued", "running", "waiting", "running", "completed")
+    ]
+    assert execution.job.attempts == 1
+    assert (execution.job.waiting or {})["for"] == "trial"
+    assert "waiting" not in execution.job.public()
+
+
+def test_a_waiting_job_tells_until_when(engine: Executions) -> None:
+    """And not the callback's id, nor anything else that is the service's own."""
+    execution = engine.start(samples.APPROVAL)
+    callback_id = execution.callback_id()
+
+    public = execution.job.public()
+    assert public["status"] == "waiting"
+    assert public["waiting"].keys() == {"for", "until"}
+    assert public["waiting"]["for"] == "approval"
+    assert callback_id not in json.dumps(public)
+    assert execution.arn not in json.dumps(public)
+    execution.answer(b'{"approved": true}')
+    execution.result()
+
+
+@pytest.mark.parametrize(("approved", "follow_up"), [(True, True), (False, False), ("yes", False)])
+def test_an_answer_reaches_the_work(engine: Executions, approved: object, follow_up: bool) -> None:
+    """Approval and refusal."""
+    execution = engine.start(samples.APPROVAL)
+    execution.answer(json.dumps({"approved": approved}).encode())
+    execution.result()
+
+    result = execution.job.result or {}
+    assert execution.job.status == "completed"
+    assert (result["follow_up"] != "withheld") is follow_up
+
+
+def test_a_deadline_passes(engine: Executions) -> None:
+    """Nobody answered: the work goes on without."""
+    execution = engine.run(samples.DEADLINE)
+
+    assert [status for status, _ in execution.life()] == [
+        *("queued", "running", "waiting", "running", "completed")
+    ]
+    assert (execution.job.result or {})["follow_up"] == "withheld"
+
+
+def test_a_step_that_fails_is_tried_again(engine: Executions) -> None:
+    """It is another attempt, and finished steps are not done again."""
+    execution = engine.run(samples.TRANSIENT)
+
+    assert execution.life() == [
+        *(("queued", 0), ("running", 1), ("queued", 1), ("running", 2), ("completed", 2))
+    ]
+    assert execution.job.error is None
+
+
+def test_finished_steps_are_not_done_again(
+    engine: Executions, doing: Callable[[Run], None]
+) -> None:
+    """However often the handler starts from the top."""
+    done: list[str] = []
+
+    def fails_twice(step: Any) -> None:
+        done.append("second")
+        if step.attempt < 3:
+            raise ConnectionError("not yet")
+
+    def run(_: Any, context: DurableContext, job: JobContext) -> dict[str, Any]:
+        context.step(lambda _: done.append("first"), name="first")
+        context.wait(Duration.from_hours(1))
+        context.step(fails_twice, name="second")
+        return {"attempt": job.attempt}
+
+    doing(run)
+    execution = engine.run({})
+
+    assert done == ["first", "second", "second", "second"]
+    assert execution.job.result == {"attempt": 3}
+
+
+def test_a_step_that_always_fails_fails_the_job(engine: Executions) -> None:
+    """After MaxAttempts, with the last error; it is no dead letter."""
+    execution = engine.run(samples.POISON)
+
+    job = execution.job
+    assert job.status == "failed"
+    assert job.attempts == 5
+    assert job.error == {"type": "ConnectionError", "message": samples.POISON_ERROR}
+    assert execution.result().status.value == "SUCCEEDED"
+
+
+def test_a_permanent_error_fails_the_job_at_once(engine: Executions, announced: Read) -> None:
+    """Raised in a step or not, the job tells it as it was raised."""
+    execution = engine.run(samples.PERMANENT)
+
+    assert execution.life() == [("queued", 0), ("running", 1), ("failed", 1)]
+    assert (execution.job.error or {})["type"] == "PermanentError"
+    assert [json.loads(m["Message"])["status"] for m in announced()] == ["failed"]
+
+
+def test_an_error_outside_of_steps_fails_the_job(
+    engine: Executions, doing: Callable[[Run], None]
+) -> None:
+    """There is nothing that could be tried again alone."""
+
+    def run(*_: Any) -> dict[str, Any]:
+        raise KeyError("customer")
+
+    doing(run)
+    execution = engine.run({})
+
+    assert execution.job.error == {"type": "KeyError", "message": "'customer'"}
+
+
+@pytest.mark.parametrize("in_step", [True, False])
+def test_the_work_can_end_a_cancelled_job(
+    engine: Executions, doing: Callable[[Run], None], in_step: bool
+) -> None:
+    """JobCancelled, in a step or not."""
+
+    def give_in(_: object) -> None:
+        raise JobCancelled
+
+    def run(_: Any, context: DurableContext, job: JobContext) -> dict[str, Any]:
+        context.step(give_in, name="look") if in_step else give_in(None)
+        return {}
+
+    doing(run)
+    execution = engine.run({})
+
+    assert execution.life() == [("queued", 0), ("running", 1), ("cancelled", 1)]
+
+
+@pytest.mark.parametrize("result", [None, [1], {"set": {1}}, {"big": "x" * 100_001}])
+def test_a_result_that_cannot_be_kept_fails_the_job(
+    engine: Executions, doing: Callable[[Run], None], result: Any
+) -> None:
+    """It is no JSON object, or too large."""
+    doing(lambda *_: result)
+    execution = engine.run({})
+
+    assert execution.job.status == "failed"
+    assert (execution.job.error or {})["type"] == "PermanentError"
+
+
+def test_the_work_can_handle_a_failed_step(
+    engine: Executions, doing: Callable[[Run], None]
+) -> None:
+    """With a strategy of its own; the job goes on."""
+
+    def fail(_: object) -> None:
+        raise ConnectionError("no answer")
+
+    def run(_: Any, context: DurableContext, job: JobContext) -> dict[str, Any]:
+        try:
+            context.step(fail, name="ask", config=StepConfig(retry_strategy=RetryPresets.none()))
+        except StepError as error:
+            return {"without": str(error)}
+        return {}
+
+    doing(run)
+    execution = engine.run({})
+
+    assert execution.life() == [("queued", 0), ("running", 1), ("completed", 1)]
+    assert execution.job.result == {"without": "no answer"}
+
+
+def test_a_wait_in_a_child_context_shows_too(
+    engine: Executions, doing: Callable[[Run], None]
+) -> None:
+    """Its answer comes back, too."""
+
+    def run(_: Any, context: DurableContext, job: JobContext) -> dict[str, Any]:
+        def part(child: DurableContext) -> int:
+            child.wait(Duration.from_days(1), name="a day")
+            return 7
+
+        return {"part": context.run_in_child_context(part, name="part")}
+
+    doing(run)
+    execution = engine.run({})
+
+    assert "waiting" in [status for status, _ in execution.life()]
+    assert execution.job.result == {"part": 7}
+
+
+# ------------------------------------------------------------------- whose job it is
+
+
+@pytest.mark.parametrize("make", [given.completed, given.failed, given.cancelled])
+def test_a_job_at_its_end_is_left_alone(
+    engine: Executions, make: Callable[[], Any], announced: Read
+) -> None:
+    """It is announced, if that has not happened, and the execution ends."""
+    job = make()
+    execution = engine.start({}, job=job)
+
+    assert execution.result().status.value == "SUCCEEDED"
+    assert execution.job == job
+    assert len(announced()) == 1
+
+
+def test_another_executions_job_is_left_alone(engine: Executions) -> None:
+    """Two executions of one job: the second finds it taken."""
+    first = engine.start(samples.APPROVAL)
+    callback_id = first.callback_id()
+    second = engine.start({}, job=first.job)
+    second.result()
+
+    assert first.job.status == "waiting"
+    assert (first.job.waiting or {})["callback_id"] == callback_id
+    assert first.job.attempts == 1
+    first.answer(b"{}")
+    first.result()
+
+
+def test_a_retry_is_another_execution(engine: Executions) -> None:
+    """Of the same job, whose attempts and history go on."""
+    failed = engine.run(samples.PERMANENT)
+    retry_of = len(failed.job.history)
+    again = engine.start({}, retry_of=retry_of, job=failed.job)
+    again.result()
+
+    assert again.life() == [
+        *(("queued", 0), ("running", 1), ("failed", 1)),
+        *(("queued", 1), ("running", 2), ("failed", 2)),
+    ]
+
+
+def test_the_execution_of_an_old_go_is_refused(engine: Executions) -> None:
+    """It was under way when its job was cancelled and retried."""
+    old = engine.start(samples.APPROVAL)
+    old.callback_id()
+    worker.store.ask_to_stop(old.job_id)
+    cancelled = worker.store.stop(old.job)
+    retried = worker.store.retry(old.job_id, len(cancelled.history))
+    old.answer(b'{"approved": true}')
+    old.result()
+
+    assert old.job.history == retried.history
+    assert old.job.status == "queued"
+
+
+def test_an_execution_that_comes_late_leaves_a_retried_job_alone(engine: Executions) -> None:
+    """Lambda may start an execution hours after it was asked to."""
+    job = given.cancelled()
+    worker.store.retry(job.job_id, len(job.history))
+    late = engine.start({}, job=job)
+    late.result()
+
+    assert late.job.status == "queued"
+    assert late.job.attempts == 0
+
+
+def test_a_cancelled_job_does_nothing_any_more(
+    engine: Executions, doing: Callable[[Run], None]
+) -> None:
+    """Should the execution not have been stopped, it ends by itself, whatever work.py catches."""
+    done: list[str] = []
+
+    def run(_: Any, context: DurableContext, job: JobContext) -> dict[str, Any]:
+        worker.store.ask_to_stop(job.id)
+        worker.store.stop(job.job)
+        try:
+            context.wait(Duration.from_days(1))
+        except Exception:
+            done.append("caught")
+        context.step(lambda _: done.append("step"), name="step")
+        return {}
+
+    doing(run)
+    execution = engine.run({})
+
+    assert execution.job.status == "cancelled"
+    assert done == []
+    marks = [op.status.value for op in execution.operations if op.name == "time to pass: wait"]
+    assert marks == ["STARTED"]  # it is not tried again
+
+
+def test_an_unknown_job_fails_the_execution(engine: Executions) -> None:
+    """So that it becomes a dead letter."""
+    execution = engine.start({}, job=given.gone())
+
+    assert execution.result().status.value == "FAILED"
+    error = execution.result().error
+    assert error is not None
+    assert error.message == "there is no such job"
+
+
+@pytest.mark.parametrize(
+    "event", ["{}", "[]", '"x"', '{"job_id": 1}', '{"job_id": "a", "retry_of": "b"}']
+)
+def test_an_event_that_is_no_reference_fails_the_execution(engine: Executions, event: str) -> None:
+    """So that it becomes a dead letter."""
+    result = engine.runner.run(input=event, execution_timeout=30)
+
+    assert result.status.value == "FAILED"
+    assert result.error is not None
+    assert (result.error.type or "").endswith("NotAReference")
+
+
+# ------------------------------------------------------------------- crashes
+
+
+class Crash(BaseException):
+    """The sandbox is gone."""
+
+
+@pytest.fixture
+def crash_before(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """Let the invocation crash once, when a step has done its work and not yet recorded it."""
+
+    def arm(step: str, action: str = "SUCCEED") -> list[str]:
+        crashed: list[str] = []
+        process = CheckpointProcessor.process_checkpoint
+
+        def checkpoint(self: Any, token: str, updates: Any, client_token: Any) -> Any:
+            for update in updates:
+                if update.name == step and update.action.value == action and not crashed:
+                    crashed.append(step)
+                    raise ConnectionError("the sandbox is gone")
+            return process(self, token, updates, client_token)
+
+        monkeypatch.setattr(CheckpointProcessor, "process_checkpoint", checkpoint)
+        return crashed
+
+    return arm
+
+
+@pytest.mark.parametrize(
+    "step", ["start", "start-trial", "trial: wait", "trial: resume", "follow-up", "end"]
+)
+def test_a_crash_between_a_step_and_its_record_changes_nothing(
+    engine: Executions, crash_before: Callable[..., list[str]], step: str, announced: Read
+) -> None:
+    """The step runs twice: one attempt, one history, one announcement all the same."""
+    crashed = crash_before(step)
+    execution = engine.run(samples.SLOW)
+
+    assert crashed == [step]
+    assert [status for status, _ in execution.life()] == [
+        *("queued", "running", "waiting", "running", "completed")
+    ]
+    assert execution.job.attempts == 1
+    assert len(announced()) == 1
+
+
+def test_a_crash_before_a_failure_is_recorded_loses_nothing(
+    engine: Executions, crash_before: Callable[..., list[str]]
+) -> None:
+    """The job says that its attempt has failed, Lambda does not know: the step runs again."""
+    crashed = crash_before("start-trial", "RETRY")
+    execution = engine.run(samples.TRANSIENT)
+
+    assert crashed == ["start-trial"]
+    assert execution.job.status == "completed"
+
+
+def test_a_wait_that_cannot_be_waited_for_fails_the_job(
+    engine: Executions, doing: Callable[[Run], None]
+) -> None:
+    """The SDK refuses it: less than a second."""
+
+    def run(_: Any, context: DurableContext, job: JobContext) -> dict[str, Any]:
+        context.wait(Duration.from_seconds(0))
+        return {}
+
+    doing(run)
+    job = engine.run({}).job
+
+    assert (job.status, (job.error or {})["type"]) == ("failed", "ValidationError")
+
+
+def test_a_job_that_cannot_go_on_is_no_success(
+    engine: Executions, doing: Callable[[Run], None]
+) -> None:
+    """Whatever the reason: its execution fails, so that the dead-letter function settles it."""
+
+    def run(_: Any, context: DurableContext, job: JobContext) -> dict[str, Any]:
+        given.change(job.job, status="waiting")  # behind the store's back
+        return {}
+
+    doing(run)
+    execution = engine.start({})
+
+    assert execution.result().status.value == "FAILED"
+    assert execution.job.status == "waiting"
+
+
+def test_an_effect_happens_once_though_its_step_is_done_twice(
+    engine: Executions,
+    crash_before: Callable[..., list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The crash comes between the effect and the record of its step."""
+    published: list[str] = []
+    publish = work.publish
+
+    def count(customer: str) -> str:
+        published.append(customer)
+        return publish(customer)
+
+    monkeypatch.setattr(work, "publish", count)
+    crashed = crash_before("follow-up")
+    execution = engine.run(samples.HAPPY)
+
+    assert crashed == ["follow-up"]
+    assert execution.job.status == "completed"
+    assert published == [samples.HAPPY["customer"]]
+
+
+@pytest.mark.parametrize("retried", [False, True])
+def test_a_crashed_execution_does_not_go_on_with_a_job_that_it_has_lost(
+    engine: Executions,
+    crash_before: Callable[..., list[str]],
+    doing: Callable[[Run], None],
+    retried: bool,
+) -> None:
+    """It was cancelled, and perhaps retried, before Lambda invoked again: no step runs."""
+    done: list[str] = []
+
+    def effect(job: JobContext) -> None:
+        done.append("effect")
+        cancelled = worker.store.stop(job.job)
+        if retried:
+            worker.store.retry(job.id, len(cancelled.history))
+
+    def run(_: Any, context: DurableContext, job: JobContext) -> dict[str, Any]:
+        context.step(lambda _: effect(job), name="effect")
+        return {}
+
+    doing(run)
+    crashed = crash_before("effect")
+    execution = engine.run({})
+
+    assert crashed == done == ["effect"]
+    assert execution.job.status == ("queued" if retried else "cancelled")
+
+
+def test_errors_of_the_engine_are_not_the_jobs(
+    engine: Executions, doing: Callable[[Run], None]
+) -> None:
+    """Lambda invokes again; the job knows nothing of it."""
+    done: list[str] = []
+
+    def run(*_: Any) -> dict[str, Any]:
+        done.append("run")
+        if len(done) == 1:
+            raise InvocationError("the engine is out of reach")
+        return {}
+
+    doing(run)
+    execution = engine.run({})
+
+    assert execution.life() == [("queued", 0), ("running", 1), ("completed", 1)]
+
+
+def test_a_failure_that_cannot_be_recorded_is_no_harm(
+    engine: Executions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The step is tried again; the job does not show the attempt that failed."""
+
+    def release(*_: object) -> None:
+        raise EndpointConnectionError(endpoint_url="dynamodb")
+
+    monkeypatch.setattr(worker.store, "release", release)
+    execution = engine.run(samples.TRANSIENT)
+
+    assert execution.life() == [("queued", 0), ("running", 1), ("completed", 1)]
+
+
+def test_the_store_may_be_out_of_reach_for_a_while(
+    engine: Executions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step of the worker's own is tried for an hour, an invocation is made again."""
+    failures = {"start": 3, "get": 2, "complete": 3}
+    for name in failures:
+        right = getattr(worker.store, name)
+
+        def flaky(*args: Any, _name: str = name, _right: Any = right, **kwargs: Any) -> Any:
+            failures[_name] -= 1
+            if failures[_name] >= 0:
+                raise EndpointConnectionError(endpoint_url="dynamodb")
+            return _right(*args, **kwargs)
+
+        monkeypatch.setattr(worker.store, name, flaky)
+    execution = engine.start(samples.HAPPY)
+    execution.result()
+
+    assert execution.life() == [("queued", 0), ("running", 1), ("completed", 1)]
+
+
+def test_an_execution_that_is_not_deterministic_fails(
+    engine: Executions, doing: Callable[[Run], None]
+) -> None:
+    """The execution, not the job: it becomes a dead letter, which settles the job."""
+    names = iter(["one", "two"])
+
+    def run(_: Any, context: DurableContext, job: JobContext) -> dict[str, Any]:
+        context.step(lambda _: 1, name=next(names))
+        context.wait(Duration.from_days(1))
+        return {}
+
+    doing(run)
+    execution = engine.start({})
+    result = execution.result()
+
+    assert result.status.value == "FAILED"
+    assert "Non-deterministic" in str(result.error and result.error.message)
+    assert execution.job.status is Status.WAITING
+
+
+def test_errors_of_the_work_are_told_by_their_own_names(
+    engine: Executions, doing: Callable[[Run], None]
+) -> None:
+    """Also out of a child context; the SDK's wrappers say nothing to a job's owner."""
+
+    def fail(_: object) -> None:
+        raise PermanentError("no such customer")
+
+    def run(_: Any, context: DurableContext, job: JobContext) -> dict[str, Any]:
+        context.run_in_child_context(lambda child: child.step(fail, name="ask"), name="part")
+        return {}
+
+    doing(run)
+    execution = engine.run({})
+
+    assert execution.job.error == {"type": "PermanentError", "message": "no such customer"}
+    assert execution.job.attempts == 1
+
+
+def test_the_log_tells_why_a_job_failed(engine: Executions, log: Read) -> None:
+    """With the stack trace, which the job's owner is not shown."""
+    execution = engine.run(samples.PERMANENT)
+
+    (line,) = [line for line in log() if line.get("message") == "job failed"]
+    assert line["job_id"] == execution.job_id
+    assert "start_trial" in line["exception"] or "StepError" in line["exception"]
+
+
+def test_every_line_of_the_log_names_the_job(engine: Executions, log: Read) -> None:
+    """Those of the SDK, too; and nothing is told twice, though the handler starts over and over."""
+    execution = engine.run(samples.TRANSIENT | {"delay_seconds": 60})
+
+    lines = [line for line in log() if "_aws" not in line]
+    assert any("failed step" in line["message"] for line in lines)
+    assert {line["job_id"] for line in lines} == {execution.job_id}
+    assert [line["message"] for line in lines].count("job ended") == 1
+
+
+def test_the_reference_is_the_same_bytes_every_time() -> None:
+    """Lambda takes a name twice only with the same payload."""
+    assert Reference("a", 3).dumps() == '{"job_id": "a", "retry_of": 3}'
+    assert Reference("a").dumps() == '{"job_id": "a"}'

@@ -1,0 +1,151 @@
+"""Runs one job in one durable execution: many invocations, and waits between them.
+
+Lambda invokes the handler again after each wait, each failed step and each crash, and the handler
+then runs from the top: steps that have finished return what they returned the first time. So
+whatever must not happen twice, or may turn out otherwise, stands in a step.
+https://docs.aws.amazon.com/lambda/latest/dg/durable-execution-sdk.html
+"""
+
+import json
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, cast
+
+from aws_durable_execution_sdk_python import DurableContext, InvocationError, durable_execution
+from aws_durable_execution_sdk_python.exceptions import UnrecoverableError
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from botocore.exceptions import BotoCoreError, ClientError
+
+import work
+from durable_context import PATIENT, JobDurableContext, Superseded, as_durable, original
+from jobs import Job, JobCancelled, PermanentError, Status
+from jobs.context import JobContext
+from jobs.metrics import count
+from jobs.notification import announce
+from jobs.once import begin
+from jobs.reference import Reference
+from jobs.store import Refused
+from jobs.waiting import WaitingStore
+
+logger = Logger()
+store = WaitingStore()
+
+_sdk = logging.getLogger("aws_durable_execution_sdk_python")
+_sdk.handlers, _sdk.propagate = [logger.registered_handler], False  # so that it tells the job, too
+
+
+@logger.inject_lambda_context(clear_state=True)
+@durable_execution
+def handler(event: dict[str, Any], context: DurableContext) -> dict[str, Any]:
+    """Run the job that the event refers to; the answer is for whoever looks at the execution.
+
+    Raises:
+        NotAReference: the event is something else.
+        LookupError: there is no such job.
+        RuntimeError: the job cannot go on; its execution fails, and so becomes a dead letter.
+    """
+    begin(_invocation(context))
+    context.set_logger(logger)
+    reference = Reference.loads(json.dumps(event))
+    logger.append_keys(job_id=reference.job_id)
+    try:
+        job = _run(reference, context)
+    except Superseded as superseded:
+        if superseded.job is None:
+            raise LookupError("there is no such job") from None
+        job = superseded.job
+        if not job.status.terminal and _ours(job, reference, _execution(context)):
+            raise RuntimeError(f"the job is {job.status}, and nothing goes on with it") from None
+        logger.info("nothing to do", extra={"status": job.status})
+    if job.status.terminal:
+        announce(job)  # should it fail, the execution does, and the dead-letter function announces
+    return {"job_id": job.job_id, "status": job.status.value, "attempts": job.attempts}
+
+
+def _run(reference: Reference, context: DurableContext) -> Job:
+    """Run the job and return it, terminal.
+
+    Raises:
+        Superseded: it has ended before, or is another execution's.
+    """
+    execution = _execution(context)
+    context.step(lambda _: _start(reference, execution), name="start", config=PATIENT)
+    claimed = _claimed(reference, execution)
+    job = JobContext(claimed, store, _invocation(context).get_remaining_time_in_millis)
+    end: Callable[[Job], Job]
+    try:
+        result = work.run(claimed.payload, as_durable(JobDurableContext(context, job, store)), job)
+        end = partial(store.complete, result=result)
+    except UnrecoverableError:  # the engine's own: it knows whether to invoke again
+        raise
+    except Refused as refused:
+        raise Superseded(refused.job) from refused
+    except Exception as error:
+        cause = original(error)
+        if isinstance(cause, JobCancelled):
+            end = store.stop
+        else:
+            context.logger.exception("job failed")
+            end = partial(store.fail, error=cause)
+    ended: list[Job] = []
+    context.step(lambda _: ended.append(_end(job, end)), name="end", config=PATIENT)
+    return ended[0]
+
+
+def _start(reference: Reference, execution: str) -> None:
+    """Claim the job, unless it is not ours: that is found out afterwards."""
+    if reference.retry_of is not None:
+        with suppress(Refused):  # mostly the API has done it
+            store.retry(reference.job_id, reference.retry_of)
+    with suppress(Refused):
+        store.start(reference.job_id, reference.retry_of, execution)
+
+
+def _claimed(reference: Reference, execution: str) -> Job:
+    """Return the job, if it is ours and not at its end.
+
+    Read again in each invocation, not kept in a step: the payload never changes, but may be larger
+    than the result of a step.
+    """
+    try:
+        job = store.get(reference.job_id)
+        if job is None or job.status.terminal or not _ours(job, reference, execution):
+            raise Superseded(job)
+        # Queued it is when its last attempt failed: a step is about to be tried again.
+        return store.restart(job) if job.status is Status.QUEUED else job
+    except Refused as refused:
+        raise Superseded(refused.job) from refused
+    except (BotoCoreError, ClientError) as error:
+        raise InvocationError(f"the job cannot be read: {error}") from error
+
+
+def _ours(job: Job, reference: Reference, execution: str) -> bool:
+    """Whether the job belongs to this execution, and has not been retried since."""
+    return job.execution == execution and job.retry_of == reference.retry_of
+
+
+def _end(job: JobContext, end: Callable[[Job], Job]) -> Job:
+    """Bring the job to its end."""
+    try:
+        try:
+            ended = end(job.job)
+        except PermanentError as error:  # the result cannot be kept
+            ended = store.fail(job.job, error)
+    except Refused as refused:
+        raise Superseded(refused.job) from refused
+    count(f"Job{ended.status.capitalize()}")
+    logger.info("job ended", extra={"attempt": ended.attempts, "status": ended.status})
+    return ended
+
+
+def _execution(context: DurableContext) -> str:
+    """Return the ARN of the execution."""
+    return context.execution_context.durable_execution_arn
+
+
+def _invocation(context: DurableContext) -> LambdaContext:
+    """Return Lambda's own context of this invocation."""
+    return cast(LambdaContext, context.lambda_context)

@@ -1,0 +1,23 @@
+"""The engine as the API's tests see it: the queue of jobs."""
+
+import pytest
+
+import dispatch
+from tests.unit.queues import Queue
+
+
+class Engine:
+    """What the API hands jobs over to; nothing has been handed over at first."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._monkeypatch = monkeypatch
+        self._queue = Queue("JobsQueue")
+        monkeypatch.setattr(dispatch, "QUEUE_URL", self._queue.url)
+
+    def handed_over(self) -> list[dict[str, object]]:
+        """Return the references that were handed over since the last look."""
+        return self._queue.take()
+
+    def fail(self) -> None:
+        """Let every hand-over fail from now on: the queue is gone."""
+        self._monkeypatch.setattr(dispatch, "QUEUE_URL", f"{self._queue.url}-gone")

@@ -1,0 +1,108 @@
+"""What of the campaign depends on the engine: here, an SQS queue."""
+
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from local.stack import Stack
+from tests.prove.faults import API, KILLED_BEFORE, LOST, TRIES, WORKER, Card, Fault
+
+PARAMETERS = {"WorkerTimeout": "5", "MaxAttempts": "5", "RetryBaseSeconds": "1"}
+VISIBILITY_SECONDS = {"JobsQueue": 12, "DeadLetterQueue": 8}
+"""Instead of 30 and 180, so that a proof takes minutes; longer than a lease, which is 10 s."""
+
+WAITS = "a message that was not deleted comes back after 12 s here, 30 s or more on AWS"
+
+CARDS = (
+    Card("two deliveries at once", "completes", copies="send"),
+    Card("two deliveries at once", "takes long", copies="send"),
+    Card("delivery during the work", "takes long", copies="claim"),
+    Card("delivery after the end", "completes", copies="complete"),
+    Card("delivery after the end", "fails for good", copies="fail"),
+    Card("delivery between two attempts", "fails once", copies="release"),
+    Card("delivery after the cancellation", "is cancelled", copies="stop"),
+    Card("old deliveries after a retry, newest first", "is retried", copies="retry"),
+    Card("old deliveries after a retry, newest first", "is retried", copies="complete"),
+    Card("delivery on a clock that is ahead", "works in silence", clocks=(0, 60), copies="claim"),
+    Card("delivery on a clock that is behind", "works in silence", clocks=(0, -60), copies="claim"),
+    Card(
+        "the owner does not come back, the job neither",
+        "completes",
+        (Fault(API, "send", LOST, TRIES), Fault(WORKER, "claim", KILLED_BEFORE, TRIES)),
+        patient=False,
+    ),
+)
+
+
+def prepare(stack: Stack) -> None:
+    """Let messages that were not deleted come back soon."""
+    for queue, seconds in VISIBILITY_SECONDS.items():
+        stack.aws.client("sqs").set_queue_attributes(
+            QueueUrl=stack.aws.queue_url(queue), Attributes={"VisibilityTimeout": str(seconds)}
+        )
+
+
+def send_again(stack: Stack, messages: list[str]) -> None:
+    """Send a job's messages once more."""
+    for message in messages:
+        stack.aws.client("sqs").send_message(
+            QueueUrl=stack.aws.queue_url("JobsQueue"), MessageBody=message
+        )
+
+
+def busy(stack: Stack) -> bool:
+    """Whether any message may still be delivered to the worker."""
+    return _depth(stack, "JobsQueue", "", "NotVisible", "Delayed") > 0
+
+
+def dead_letters(stack: Stack) -> list[str]:
+    """Return the job ids in the dead-letter queue. Waits until all of it is visible."""
+    with stack.paused("DeadLetterFunction"):
+        while _depth(stack, "DeadLetterQueue", "NotVisible", "Delayed"):
+            time.sleep(0.2)
+        return [json.loads(letter["body"])["job_id"] for letter in stack.dead_letters()]
+
+
+def floor(stack: Stack, jobs: int, callers: int) -> None:
+    """Send the requests that jobs cost, to the emulated AWS and past all functions.
+
+    Those of the sample: accept, claim, one side effect, complete, announce.
+    """
+    sqs, dynamodb = stack.aws.client("sqs"), stack.aws.client("dynamodb")
+    queue = sqs.create_queue(QueueName="floor")["QueueUrl"]
+    topic = stack.template.arn("JobEventsTopic")
+
+    def accept(number: int) -> None:
+        item = {"job_id": {"S": f"floor {number}"}, "padding": {"S": "x" * 500}}
+        dynamodb.put_item(TableName="JobsTable", Item=item)
+        sqs.send_message(QueueUrl=queue, MessageBody=json.dumps({"job_id": str(number)}))
+
+    def run(number: int) -> None:
+        key, record = {"job_id": {"S": f"floor {number}"}}, {"id": {"S": f"floor {number}"}}
+        (message,) = sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=5)["Messages"]
+        values = {":a": {"S": "x"}}
+        change: dict[str, Any] = {
+            "UpdateExpression": "SET a = :a",
+            "ExpressionAttributeValues": values,
+        }
+        for _ in ("claim", "complete"):
+            dynamodb.update_item(TableName="JobsTable", Key=key, **change)
+        for _ in ("effect", "announcement"):
+            dynamodb.put_item(TableName="IdempotencyTable", Item=record)
+            dynamodb.update_item(TableName="IdempotencyTable", Key=record, **change)
+        stack.aws.client("sns").publish(TopicArn=topic, Message="x" * 500)
+        entry = {"Id": "0", "ReceiptHandle": message["ReceiptHandle"]}
+        sqs.delete_message_batch(QueueUrl=queue, Entries=[entry])
+
+    with ThreadPoolExecutor(callers) as pool:
+        list(pool.map(accept, range(jobs)))
+        list(pool.map(run, range(jobs)))
+
+
+def _depth(stack: Stack, queue: str, *kinds: str) -> int:
+    names = [f"ApproximateNumberOfMessages{kind}" for kind in kinds]
+    depths = stack.aws.client("sqs").get_queue_attributes(
+        QueueUrl=stack.aws.queue_url(queue), AttributeNames=names
+    )
+    return sum(int(depths["Attributes"][name]) for name in names)

@@ -1,0 +1,43 @@
+"""How jobs are handed over to the queue, and called off."""
+
+import boto3
+import pytest
+from botocore.config import Config
+
+import dispatch
+from jobs.problems import ServiceUnavailable
+from jobs.reference import Reference
+from tests.unit import given
+from tests.unit.engine import Engine
+
+
+def test_a_reference_is_handed_over(engine: Engine) -> None:
+    dispatch.hand_over(Reference("17", retry_of=3))
+    assert engine.handed_over() == [{"job_id": "17", "retry_of": 3}]
+
+
+def test_a_queue_that_is_gone(engine: Engine) -> None:
+    engine.fail()
+    with pytest.raises(ServiceUnavailable, match="could not be handed over"):
+        dispatch.hand_over(Reference("17"))
+
+
+def test_a_queue_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    nobody = "http://127.0.0.1:1"
+    once = Config(retries={"total_max_attempts": 1})
+    monkeypatch.setattr(dispatch, "_sqs", boto3.client("sqs", endpoint_url=nobody, config=once))
+    monkeypatch.setattr(dispatch, "QUEUE_URL", f"{nobody}/000000000000/JobsQueue")
+    with pytest.raises(ServiceUnavailable, match="could not be handed over"):
+        dispatch.hand_over(Reference("17"))
+
+
+@pytest.mark.parametrize("state", ["queued", "released", "asked_and_released"])
+def test_a_job_that_no_attempt_holds_is_cancelled(state: str) -> None:
+    assert dispatch.call_off(given.STATES[state]()).status == "cancelled"
+
+
+@pytest.mark.parametrize("state", ["running", "lost", "waiting"])
+def test_an_attempt_is_asked_to_stop(state: str) -> None:
+    job = given.STATES[state]()
+    asked = dispatch.call_off(job)
+    assert (asked.status, asked.cancel_requested) == (job.status, True)

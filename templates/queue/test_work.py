@@ -1,0 +1,57 @@
+"""YOUR TESTS: what the sample work does. They go when work.py becomes yours."""
+
+from typing import Any
+
+import pytest
+
+import work
+from jobs import Job, JobCancelled, PermanentError
+from jobs.context import JobContext
+from jobs.once import begin
+from tests import samples
+from tests.unit import given
+from tests.unit.client import Context
+from tests.unit.given import store
+
+
+def run(payload: dict[str, Any], job: Job) -> dict[str, Any]:
+    """Run the work as the worker does."""
+    context = Context()
+    begin(context)
+    return work.run(payload, JobContext(job, store, context.get_remaining_time_in_millis))
+
+
+def test_a_site_is_republished() -> None:
+    result = run(samples.HAPPY, given.running())
+    assert result.items() >= samples.HAPPY_RESULT.items()
+
+
+def test_numbers_may_be_written_with_a_point() -> None:
+    assert run(samples.HAPPY | {"pages": 2.0}, given.running())["pages"] == 2
+
+
+def test_the_cache_is_purged_once() -> None:
+    job = given.running()
+    assert run(samples.HAPPY, job)["purge"] == run(samples.HAPPY, job)["purge"]
+
+
+def test_a_transient_failure_passes() -> None:
+    with pytest.raises(ConnectionError):
+        run(samples.TRANSIENT, given.running())
+    assert run(samples.TRANSIENT, store.claim(given.released().job_id, 60))
+
+
+def test_a_poisonous_site_always_fails() -> None:
+    for job in (given.running(), store.claim(given.released().job_id, 60)):
+        with pytest.raises(ConnectionError):
+            run(samples.POISON, job)
+
+
+def test_a_permanent_failure_is_permanent() -> None:
+    with pytest.raises(PermanentError):
+        run(samples.PERMANENT, given.running())
+
+
+def test_it_stops_when_asked() -> None:
+    with pytest.raises(JobCancelled):
+        run(samples.HAPPY, given.asked())

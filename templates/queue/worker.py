@@ -1,0 +1,186 @@
+"""Runs the jobs of the queue: one message, one attempt.
+
+A message is deleted only when its job has reached a terminal status and that was announced.
+Until then everything, a crash included, brings it back; after the queue's maximum of receives
+it goes to the dead-letter queue.
+"""
+
+import random
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.utilities.batch import (
+    BatchProcessor,
+    EventType,
+    process_partial_response,
+)
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from botocore.exceptions import BotoCoreError, ClientError
+
+import work
+from jobs import Job, JobCancelled, PermanentError, Status
+from jobs.context import JobContext
+from jobs.job import milliseconds, now
+from jobs.metrics import count
+from jobs.notification import announce
+from jobs.once import begin
+from jobs.reference import Reference
+from jobs.settings import client, required, required_int
+from jobs.store import JobStore, Refused
+
+QUEUE_URL = required("JOBS_QUEUE_URL")
+MAX_ATTEMPTS = required_int("MAX_ATTEMPTS", minimum=1)
+RETRY_BASE_SECONDS = required_int("RETRY_BASE_SECONDS", minimum=0)
+RETRY_CAP_SECONDS = 900
+CLOCK_SKEW_MS = 60_000
+"""How far the clocks of two sandboxes may differ before leases overlap."""
+
+logger = Logger()
+store = JobStore()
+processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
+_sqs = client("sqs")
+
+
+class ComeBack(Exception):
+    """The job is not finished: its message shall come back in `seconds`."""
+
+    def __init__(self, seconds: float, why: str) -> None:
+        super().__init__(why)
+        self.seconds = seconds
+
+
+@dataclass
+class Pace:
+    """How long the jobs of this batch take, to tell whether another one fits."""
+
+    longest_ms: int = 0
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> Any:
+    """Run the jobs of a batch; return those messages that must come back."""
+    begin(context)
+    return process_partial_response(
+        event=event,
+        record_handler=partial(_handle, pace=Pace()),
+        processor=processor,
+        context=context,
+    )
+
+
+def _handle(record: SQSRecord, lambda_context: LambdaContext, pace: Pace) -> None:
+    """Handle one message: returning deletes it, raising keeps it."""
+    start = lambda_context.get_remaining_time_in_millis()
+    receives = int(record.attributes.approximate_receive_count)
+    with logger.append_context_keys(message_id=record.message_id, receives=receives):
+        try:
+            if start < 2 * pace.longest_ms:  # handing it back would count as an attempt
+                _sqs.send_message(QueueUrl=QUEUE_URL, MessageBody=record.body)
+                logger.info("message sent again: no time is left for its job in this batch")
+                return
+            reference = Reference.loads(record.body)
+            logger.append_keys(job_id=reference.job_id)
+            announce(_attempt(reference, receives, lambda_context))
+        except ComeBack as later:
+            logger.info(f"message comes back in {later.seconds:.0f} s: {later}")
+            _hide(record, later.seconds)
+            raise
+        except Exception:
+            logger.exception("message kept until its visibility timeout ends")
+            raise
+        finally:
+            pace.longest_ms = max(
+                pace.longest_ms, start - lambda_context.get_remaining_time_in_millis()
+            )
+            logger.remove_keys(["job_id"])
+
+
+def _attempt(reference: Reference, receives: int, context: LambdaContext) -> Job:
+    """Run one attempt and return the job, terminal.
+
+    Raises:
+        ComeBack: the job needs another attempt, or another attempt holds it.
+    """
+    if reference.retry_of is not None:
+        with suppress(Refused):  # mostly the API has done it
+            store.retry(reference.job_id, reference.retry_of)
+    remaining = context.get_remaining_time_in_millis()
+    lease_seconds = (remaining + min(remaining, CLOCK_SKEW_MS)) / 1000
+    try:
+        claimed = store.claim(reference.job_id, lease_seconds)
+    except Refused as refused:
+        return _not_claimed(refused.job)
+
+    logger.info("attempt started", extra={"attempt": claimed.attempts})
+    try:
+        ended = _run(JobContext(claimed, store, context.get_remaining_time_in_millis), receives)
+    except Refused as refused:
+        raise ComeBack(1, f"this attempt no longer holds the job: {refused}") from refused
+    count(f"Job{ended.status.capitalize()}")
+    logger.info("attempt ended", extra={"attempt": ended.attempts, "status": ended.status})
+    return ended
+
+
+def _run(job: JobContext, receives: int) -> Job:
+    """Do the work and record how it ended."""
+    try:
+        result = work.run(job.job.payload, job)
+        return store.complete(job.job, result)
+    except JobCancelled:
+        return store.stop(job.job)
+    except PermanentError as error:
+        logger.exception("attempt failed for good")
+        return store.fail(job.job, error)
+    except Refused:
+        raise
+    except Exception as error:
+        logger.exception("attempt failed")
+        released = store.release(job.job, error)
+        if not released.cancel_requested:
+            raise ComeBack(_back_off(receives), "the attempt failed") from error
+        return store.cancel(job.id)
+
+
+def _not_claimed(job: Job | None) -> Job:
+    """Decide about a message whose job could not be claimed."""
+    if job is None:
+        raise LookupError("there is no such job")
+    if job.status.terminal:
+        logger.info("nothing to do", extra={"status": job.status})
+        return job
+    if job.leased(now()):
+        left = (job.lease_until or 0) - milliseconds(now())
+        raise ComeBack(left / 1000 + 1, "another attempt holds the job")
+    if job.cancel_requested:
+        queued = job.status is Status.QUEUED
+        job = store.cancel(job.job_id) if queued else store.stop(job)
+        count("JobCancelled")
+        return job
+    raise ComeBack(1, "the job changed meanwhile")
+
+
+def _back_off(receives: int) -> float:
+    """Return the seconds until the next attempt: exponential, with jitter.
+
+    After the last receive there is nothing to wait for: the next one dead-letters the message.
+    """
+    if receives >= MAX_ATTEMPTS:
+        return 0
+    longest = min(RETRY_CAP_SECONDS, RETRY_BASE_SECONDS * 2 ** (receives - 1))
+    return random.uniform(longest / 2, longest)
+
+
+def _hide(record: SQSRecord, seconds: float) -> None:
+    """Set when the message comes back; failing that, it does when its visibility timeout ends."""
+    try:
+        _sqs.change_message_visibility(
+            QueueUrl=QUEUE_URL,
+            ReceiptHandle=record.receipt_handle,
+            VisibilityTimeout=round(seconds),
+        )
+    except (BotoCoreError, ClientError):
+        logger.warning("visibility timeout not changed", exc_info=True)

@@ -1,0 +1,60 @@
+"""What the kit's tests share."""
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.baked import BakedProject, bake, copy_kit
+from tests.support import containers, machine
+
+# local/ is imported where it lies, and what lies there is generated.
+sys.dont_write_bytecode = True
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let progress lines through pytest's capture: the first run builds things for minutes."""
+    capture = config.pluginmanager.getplugin("capturemanager")
+    assert capture is not None
+    machine.speak_through(capture.global_and_fixture_disabled)
+
+
+def pytest_report_header() -> str:
+    """Which image stands for Lambda in this run."""
+    return containers.describe("python3.13")
+
+
+@pytest.fixture(scope="session")
+def kit(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The kit as a fresh clone would have it, in a folder of its own."""
+    return copy_kit(tmp_path_factory.mktemp("clone") / "kit")
+
+
+class Oven:
+    """Makes projects, each combination of answers once."""
+
+    def __init__(self, kit: Path, folders: pytest.TempPathFactory) -> None:
+        self._kit = kit
+        self._folders = folders
+        self._done: dict[str, BakedProject] = {}
+
+    def __call__(self, **answers: Any) -> BakedProject:
+        """The project for `answers`, shared by all tests of the session: do not change it."""
+        key = repr(sorted(answers.items()))
+        if key not in self._done:
+            self._done[key] = bake(self._kit, self._folders.mktemp("baked"), answers)
+        return self._done[key]
+
+    def fresh(self, **answers: Any) -> BakedProject:
+        """A copy of that project, to write into."""
+        shared = self(**answers)
+        path = self._folders.mktemp("fresh") / shared.path.name
+        return BakedProject(Path(shutil.copytree(shared.path, path)), shared.answers)
+
+
+@pytest.fixture(scope="session")
+def baked(kit: Path, tmp_path_factory: pytest.TempPathFactory) -> Oven:
+    """Generated projects: `baked(auth="jwt")`, and `baked.fresh(...)` for one to change."""
+    return Oven(kit, tmp_path_factory)

@@ -1,0 +1,1 @@
+"""What the suite needs of the machine: a container engine, a runtime image, a Python, SAM."""

@@ -1,0 +1,202 @@
+"""`python -m local`: runs the stack until Ctrl-C, or asks the one that runs.
+
+Its output is for people; `jobs`, `dead-letters` and `retry` speak JSON with --json.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
+
+PROJECT = Path(__file__).resolve().parent.parent
+STATE = PROJECT / ".local" / "state.json"
+ENVIRONMENT = PROJECT / ".local" / "env.json"
+_COLOURS = {"log": "\033[2m{}\033[0m", "warning": "\033[33m{}\033[0m", "event": "{}"}
+_ACCEPTED = 202
+
+
+class UsageError(Exception):
+    """Something that the user can put right; one line."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line. Returns the exit code: 2 when something is to be put right."""
+    try:
+        if os.name == "nt":
+            raise UsageError("needs Linux or macOS; on Windows, run it inside WSL")
+        arguments = _parser().parse_args(argv)
+        return int(arguments.run(arguments))
+    except UsageError as error:
+        print(f"local: {error}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m local", description="The whole stack on this machine, until Ctrl-C."
+    )
+    parser.set_defaults(run=_serve)
+    add = parser.add_argument
+    add("--port", type=int, default=3000, help="of the HTTP API (3000)")
+    add("--reclaim", action="store_true", help="a new sandbox for every event")
+    add("--concurrency", type=int, default=10, help="sandboxes per function at most (10)")
+    add("--parameter", action="append", default=[], metavar="NAME=VALUE", help="of template.yaml")
+    add("--containers", action="store_true", help="open the emulated AWS to containers (sam local)")
+    add("--skip-time", action="store_true", help="let waits of durable executions end at once")
+    commands = parser.add_subparsers(title="questions to the stack that runs")
+    for name, run, what in (
+        ("jobs", _jobs, "list the jobs"),
+        ("dead-letters", _dead_letters, "look into the dead-letter queues"),
+        ("retry", _retry, "retry a job, as its owner"),
+    ):
+        command = commands.add_parser(name, help=what, description=what)
+        command.set_defaults(run=run)
+        command.add_argument("--json", action="store_true", help="for scripts")
+        if name == "retry":
+            command.add_argument("job_id")
+    return parser
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    try:
+        from .stack import InitError, Stack, TemplateError
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{error.name} is not installed; run `make setup`") from None
+    if wrong := [p for p in arguments.parameter if "=" not in p]:
+        raise UsageError(f"--parameter {wrong[0]}: write it as NAME=VALUE")
+    if arguments.concurrency < 1:
+        raise UsageError("--concurrency must be at least 1")
+    parameters = dict(p.split("=", 1) for p in arguments.parameter)
+    options = {k: getattr(arguments, k) for k in ("port", "reclaim", "concurrency", "skip_time")}
+    host = _bridge() if arguments.containers else "127.0.0.1"
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs ignore the first
+        signal.signal(number, signal.default_int_handler)
+    try:
+        with Stack(PROJECT, parameters, **options, host=host, echo=_show) as stack:
+            stack.aws.write_sam_environment(ENVIRONMENT)
+            STATE.write_text(json.dumps({"url": stack.url, "pid": os.getpid()}), encoding="utf-8")
+            for line in _greeting(stack, host):
+                _print(line)
+            threading.Event().wait()
+    except (TemplateError, InitError) as error:
+        raise UsageError(str(error)) from None
+    except KeyboardInterrupt:
+        _print("\nended")
+    finally:
+        with contextlib.suppress(OSError):
+            if json.loads(STATE.read_text(encoding="utf-8"))["pid"] == os.getpid():
+                STATE.unlink()
+    return 0
+
+
+def _show(kind: str, function: str, line: str) -> None:
+    """Print what happens, with the function's name in front; in colour on a terminal."""
+    plain = not sys.stdout.isatty() or "NO_COLOR" in os.environ
+    line = f"{function:<20} {'! ' if kind == 'warning' else ''}{line}"
+    _print(line if plain else _COLOURS[kind].format(line))
+
+
+def _print(line: str) -> None:
+    with contextlib.suppress(BrokenPipeError):  # nobody reads any more; the stack goes on
+        print(line, flush=True)
+
+
+def _greeting(stack: Any, host: str) -> list[str]:
+    """Return what the screen says first: where it runs, what runs there, what does not."""
+    name = stack.project.name
+    lines = [f"{name} runs on {stack.url} (page: {stack.url}/_local). Ctrl-C ends it.", ""]
+    lines += [f"  {route.key} → {route.function}" for route in stack.routes]
+    lines += [f"  {p.mapping.queue} → {p.mapping.function}" for p in stack.pollers]
+    lines += [f"  ! not supported here: {name}" for name in stack.unsupported]
+    if idle := ", ".join(f"{n} {kind}" for kind, n in stack.template.without_effect().items()):
+        lines.append(f"  without effect here: {idle}")
+    if host != "127.0.0.1":
+        lines.append(f"  ! the emulated AWS is open to containers, at {host}:{stack.aws.port}")
+    return [*lines, "", "Try it:", f"  {_curl(stack)}", ""]
+
+
+def _curl(stack: Any) -> str:
+    """Return a request to try: that of the first event in events/ for a POST route."""
+    for path in sorted((stack.project / "events").glob("*.json")):
+        event = json.loads(path.read_text(encoding="utf-8"))
+        key = event.get("routeKey", "") if isinstance(event, dict) else ""
+        if key.startswith("POST ") and "{" not in key and event.get("body"):
+            body, url = event["body"].replace("'", r"'\''"), stack.url + key.removeprefix("POST ")
+            return f"curl -i {url} -H 'Content-Type: application/json' -d '{body}'"
+    return f"curl -i {stack.url}/"
+
+
+def _bridge() -> str:
+    """Return the address at which Docker's containers reach this machine."""
+    if sys.platform != "linux":
+        return "127.0.0.1"  # Docker Desktop takes host.docker.internal to loopback
+    command = ["docker", "network", "inspect", "bridge"]
+    try:
+        shown = subprocess.run(command, capture_output=True, check=True).stdout
+        network = json.loads(shown)[0]["IPAM"]["Config"][0]
+        # Not every engine names the gateway: then it is the first address of the network.
+        return str(network.get("Gateway") or ip_network(network["Subnet"])[1])
+    except (OSError, subprocess.CalledProcessError, LookupError, ValueError):
+        raise UsageError("--containers: no Docker bridge found; is Docker running?") from None
+
+
+def _ask(path: str, headers: dict[str, str] | None = None, method: str = "GET") -> tuple[int, Any]:
+    """Ask the stack that runs; returns the status and the JSON of the answer."""
+    try:
+        url = json.loads(STATE.read_text(encoding="utf-8"))["url"]
+        request = Request(url + path, headers=headers or {}, method=method)
+        with urlopen(request, timeout=60) as answer:
+            return answer.status, json.load(answer)
+    except HTTPError as error:
+        return error.code, json.load(error)
+    except (FileNotFoundError, URLError):
+        raise UsageError("no stack runs here; start it with `python -m local`") from None
+
+
+def _list(arguments: argparse.Namespace, path: str, form: str) -> int:
+    found = _ask(f"/_local/{path}")[1]
+    if arguments.json:
+        print(json.dumps(found, indent=2))
+        return 0
+    for item in found:
+        print(form.format(**{"attempts": 0, **item}))
+    print(f"{len(found)} {path.replace('-', ' ')}")
+    return 0
+
+
+def _jobs(arguments: argparse.Namespace) -> int:
+    return _list(arguments, "jobs", "{job_id}  {status:<9}  attempts {attempts}")
+
+
+def _dead_letters(arguments: argparse.Namespace) -> int:
+    return _list(arguments, "dead-letters", "{queue}  received {received} times  {body}")
+
+
+def _retry(arguments: argparse.Namespace) -> int:
+    job = next((j for j in _ask("/_local/jobs")[1] if j["job_id"] == arguments.job_id), None)
+    if job is None:
+        raise UsageError(f"no job {arguments.job_id}; see `python -m local jobs`")
+    caller = str(job.get("owner", "")).rpartition("/")[2]
+    headers = {"X-Local-Caller": caller} if caller else {}
+    status, answer = _ask(f"/jobs/{arguments.job_id}/retry", headers, "POST")
+    if arguments.json:
+        print(json.dumps(answer, indent=2))
+    elif status == _ACCEPTED:
+        print(f"{arguments.job_id}  {answer['status']}")
+    else:
+        why = answer.get("detail") or answer.get("message")
+        print(f"local: {arguments.job_id} cannot be retried: {why}", file=sys.stderr)
+    return 0 if status == _ACCEPTED else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,239 @@
+"""The template's tables, queues and topics, on an emulated AWS that is empty at every start.
+
+Imitates what CloudFormation creates of a stack's data resources, under their logical ids.
+https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queue.html
+https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-dynamodb-table.html
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import ClientError, HTTPClientError
+
+from .processes import Guard, kill_tree
+from .template import (
+    ACCOUNT,
+    QUEUE,
+    REGION,
+    SUBSCRIPTION,
+    TABLES,
+    TOPIC,
+    Template,
+    TemplateError,
+    is_true,
+    text,
+)  # fmt: skip
+
+LOOPBACK = "127.0.0.1"
+KEY = "local"
+CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": KEY,
+    "AWS_SECRET_ACCESS_KEY": KEY,
+    "AWS_SESSION_TOKEN": KEY,
+    "AWS_REGION": REGION,
+    "AWS_DEFAULT_REGION": REGION,
+}
+_KEYS = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "LocalSecondaryIndexes")
+
+
+class Emulator:
+    """Emulated DynamoDB, SQS and SNS that hold what a template declares.
+
+    Example:
+        with Emulator(Template.load("template.yaml")) as aws:
+            aws.client("sqs").send_message(QueueUrl=aws.queue_url("JobsQueue"), MessageBody="{}")
+
+    Args:
+        template: what to create.
+        host: an address to listen on; one that is not loopback is opened beside loopback, for
+            containers ("0.0.0.0" opens every address of this machine).
+        port: 0 takes a free one.
+    """
+
+    def __init__(self, template: Template, host: str = LOOPBACK, port: int = 0) -> None:
+        self.template = template
+        self.url = ""
+        self.port = port
+        self._hosts = [host] if host in (LOOPBACK, "0.0.0.0") else [LOOPBACK, host]
+        self._process: subprocess.Popen[bytes] | None = None
+        self._guard: Guard | None = None
+        self._clients: dict[str, Any] = {}
+        self.endpoints: dict[str, int] = {}  # of services that others emulate: variable → port
+
+    def __enter__(self) -> "Emulator":
+        try:
+            self.start()
+            self.create()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start the server. Its sockets are open at once; requests wait until it is up.
+
+        Raises `TemplateError` for an address that is taken or not of this machine.
+        """
+        listening: list[socket.socket] = []
+        try:
+            for host in self._hosts:
+                listening.append(socket.create_server((host, self.port), backlog=128))
+                self.port = listening[0].getsockname()[1]
+        except OSError as error:
+            where = f"{self._hosts[len(listening)]}:{self.port}"
+            raise TemplateError(f"the emulated AWS cannot use {where}: {error.strerror}") from None
+        self.url = f"http://{LOOPBACK}:{self.port}"
+        self.template = self.template.at(self.url)
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by the garbage collector
+        numbers = [s.fileno() for s in listening]
+        others = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", Path(__file__).with_name("moto_server.py"), *map(str, numbers)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=self._errors,
+            pass_fds=numbers,
+            env={**others, **CREDENTIALS, "MOTO_ACCOUNT_ID": ACCOUNT},
+            start_new_session=True,
+        )
+        self._guard = Guard()
+        self._guard.add(self._process.pid)
+        for own in listening:
+            own.close()
+
+    def stop(self) -> None:
+        """End the server, and all that it held."""
+        if self._process:
+            kill_tree(self._process.pid)
+            self._process.wait()
+        if self._guard:
+            self._guard.close()
+        for client in self._clients.values():
+            client.close()
+        self._process = self._guard = None
+
+    def client(self, service: str) -> Any:
+        """Return a boto3 client of the emulated service (the same one at every call)."""
+        if service not in self._clients:
+            import boto3  # here, so that the server starts while this is loading
+            from botocore.config import Config
+            from botocore.session import Session
+
+            # Nothing of this machine's own settings: no profile, no files.
+            files = dict.fromkeys(
+                ("config_file", "credentials_file"), (None, None, os.devnull, None)
+            )
+            core = Session({**files, "profile": (None, None, None, None)})
+            session = boto3.Session(KEY, KEY, region_name=REGION, botocore_session=core)
+            config = Config(retries={"total_max_attempts": 1}, max_pool_connections=50)
+            self._clients[service] = session.client(service, endpoint_url=self.url, config=config)
+        return self._clients[service]
+
+    def queue_url(self, logical_id: str) -> str:
+        """Return the URL of a queue of the template."""
+        return self.template.queue_url(logical_id)
+
+    def queue_arn(self, logical_id: str) -> str:
+        """Return the ARN of a queue of the template."""
+        return self.template.arn(logical_id)
+
+    def environment(self, function: str, host: str = LOOPBACK) -> dict[str, str]:
+        """Return what a function finds in its environment, the emulator's address included.
+
+        Args:
+            function: its logical id.
+            host: how it reaches this machine: "host.docker.internal" from a container.
+        """
+        url = f"http://{host}:{self.port}"
+        for found in self.template.at(url).functions():
+            if found.name == function:
+                others = {k: f"http://{host}:{port}" for k, port in self.endpoints.items()}
+                return {**found.environment, **CREDENTIALS, "AWS_ENDPOINT_URL": url, **others}
+        raise TemplateError(f"{self.template.path}: no Python function {function}")
+
+    def sam_environment(self, host: str = "host.docker.internal") -> dict[str, dict[str, str]]:
+        """Return what SAM CLI's --env-vars file holds; only declared variables count there."""
+        return {
+            f.name: {k: v for k, v in self.environment(f.name, host).items() if k in f.declared}
+            for f in self.template.functions()
+        }
+
+    def write_sam_environment(self, path: Path, host: str = "host.docker.internal") -> None:
+        """Write that file, for `sam local invoke` and `sam local start-api`."""
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(self.sam_environment(host), indent=2) + "\n", encoding="utf-8")
+
+    def create(self) -> None:
+        """Create the template's resources. Raises `TemplateError` for what AWS would refuse."""
+        template, sqs, name = self.template, self.client("sqs"), ""
+        try:
+            for name, table in template.resolved(*TABLES).items():
+                self._create_table(name, table)
+            queues = template.resolved(QUEUE)
+            for name, queue in queues.items():
+                attributes = _attributes(queue, but=("QueueName", "RedrivePolicy", "Tags"))
+                if not is_true(attributes.get("FifoQueue")):  # the API takes no "false" here
+                    attributes.pop("FifoQueue", None)
+                sqs.create_queue(QueueName=template.name(name), Attributes=attributes)
+            for name, queue in queues.items():  # a redrive policy names a queue that has to exist
+                if policy := queue.get("RedrivePolicy"):
+                    policy = {**policy, "maxReceiveCount": int(policy["maxReceiveCount"])}
+                    redrive = {"RedrivePolicy": json.dumps(policy)}
+                    sqs.set_queue_attributes(QueueUrl=self.queue_url(name), Attributes=redrive)
+            for name, topic in template.resolved(TOPIC).items():
+                fifo = {"FifoTopic": "true"} if is_true(topic.get("FifoTopic")) else {}
+                self.client("sns").create_topic(Name=template.name(name), Attributes=fifo)
+                for subscription in topic.get("Subscription") or []:
+                    self._subscribe(template.arn(name), subscription)
+            for name, topic in template.resolved(SUBSCRIPTION).items():  # noqa: B007 - for errors
+                self._subscribe(topic["TopicArn"], topic)
+        except ClientError as error:
+            message = error.response["Error"].get("Message", str(error))
+            raise TemplateError(f"{name}: AWS would refuse it: {message}") from None
+        except KeyError as error:
+            raise TemplateError(f"{name}: property {error.args[0]} is missing") from None
+        except HTTPClientError:
+            self._errors.seek(0)
+            lines = self._errors.read().decode(errors="replace").strip().splitlines()
+            raise TemplateError(f"the emulated AWS ended: {(lines or ['no reason'])[-1]}") from None
+
+    def _create_table(self, logical_id: str, properties: dict[str, Any]) -> None:
+        wanted = {k: properties[k] for k in _KEYS if k in properties}
+        if not wanted:  # AWS::Serverless::SimpleTable
+            key = properties.get("PrimaryKey") or {"Name": "id", "Type": "String"}
+            wanted = {
+                "AttributeDefinitions": [
+                    {"AttributeName": key["Name"], "AttributeType": key["Type"][0]}
+                ],
+                "KeySchema": [{"AttributeName": key["Name"], "KeyType": "HASH"}],
+            }
+        name = self.template.name(logical_id)
+        self.client("dynamodb").create_table(
+            TableName=name, BillingMode="PAY_PER_REQUEST", **wanted
+        )
+
+    def _subscribe(self, topic: str, properties: dict[str, Any]) -> None:
+        self.client("sns").subscribe(
+            TopicArn=topic,
+            Protocol=properties["Protocol"],
+            Endpoint=properties["Endpoint"],
+            Attributes=_attributes(properties, but=("TopicArn", "Protocol", "Endpoint", "Region")),
+        )
+
+
+def _attributes(properties: dict[str, Any], but: tuple[str, ...]) -> dict[str, str]:
+    """Return properties as the APIs take them: text, with JSON for what is structured."""
+    return {
+        key: json.dumps(value) if isinstance(value, dict) else text(value)
+        for key, value in properties.items()
+        if key not in but
+    }

@@ -1,0 +1,1 @@
+{% include "auth/" ~ cookiecutter.auth ~ "/caller.py" %}

@@ -1,0 +1,65 @@
+"""Settles the jobs that the engine has given up, so that no job stays unfinished for ever.
+
+Only a message whose job is settled leaves the dead-letter queue. What cannot be settled stays
+there, in sight of an alarm, until somebody has looked at it: see docs/runbook.md.
+"""
+
+from typing import Any
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.utilities.batch import (
+    BatchProcessor,
+    EventType,
+    process_partial_response,
+)
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from jobs import Status
+from jobs.metrics import count
+from jobs.notification import announce
+from jobs.once import begin
+from jobs.reference import Reference
+from jobs.store import JobStore
+from last_words import last_words
+
+logger = Logger()
+store = JobStore()
+processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> Any:
+    """Settle the jobs of a batch; return those messages that stay."""
+    begin(context)
+    return process_partial_response(
+        event=event, record_handler=_handle, processor=processor, context=context
+    )
+
+
+def _handle(record: SQSRecord) -> None:
+    """Handle one message: returning deletes it, raising keeps it."""
+    with logger.append_context_keys(message_id=record.message_id):
+        try:
+            reference = Reference.loads(record.body)
+            logger.append_keys(job_id=reference.job_id)
+            _settle(reference)
+        except Exception:
+            logger.exception("message stays in the dead-letter queue: its job is not settled")
+            raise
+        finally:
+            logger.remove_keys(["job_id"])
+
+
+def _settle(reference: Reference) -> None:
+    job = store.get(reference.job_id)
+    if job is None:
+        raise LookupError("there is no such job")
+    if not job.status.terminal:
+        if job.retry_of != reference.retry_of:
+            logger.info("message dropped: the job has been retried since")
+            return
+        job = store.give_up(job, last_words(job))
+        count("JobDeadLettered" if job.status is Status.FAILED else "JobCancelled")
+        logger.error("job given up", extra={"status": job.status, "error": job.error})
+    announce(job)

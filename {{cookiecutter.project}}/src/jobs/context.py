@@ -1,0 +1,82 @@
+"""What work.py is given to work with: the job, seen from inside an attempt."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from operator import index
+from typing import Any
+
+from jobs.job import Job
+from jobs.once import once
+from jobs.store import JobStore
+
+MAX_MESSAGE = 500
+REFRESH_SECONDS = 1.0
+"""At most one request a second: a job of 10,000 steps shall not cost 10,000 writes."""
+
+
+class JobContext:
+    """The job during one attempt.
+
+    Once the attempt has been given up and another one has begun, writes raise
+    `jobs.store.Refused`. Let it pass: nothing that the old attempt does counts any more.
+    """
+
+    def __init__(self, job: Job, store: JobStore, remaining_ms: Callable[[], int]) -> None:
+        self.job = job
+        """The job as claimed, with the latest progress."""
+        self._store = store
+        self._remaining_ms = remaining_ms
+        self._refresh_at = time.monotonic() + REFRESH_SECONDS
+
+    @property
+    def id(self) -> str:
+        """The job's id."""
+        return self.job.job_id
+
+    @property
+    def attempt(self) -> int:
+        """The number of this attempt, from 1."""
+        return self.job.attempts
+
+    def remaining(self) -> float:
+        """Return the seconds that are left before Lambda ends this attempt."""
+        return self._remaining_ms() / 1000
+
+    def progress(self, done: int, total: int | None = None, message: str = "") -> None:
+        """Tell the status endpoint how far the work is.
+
+        Written at most once a second; the end of the attempt writes the latest.
+
+        Raises:
+            TypeError: `done` or `total` is not a whole number.
+        """
+        progress: dict[str, Any] = {"done": index(done)}
+        if total is not None:
+            progress["total"] = index(total)
+        if message:
+            text = message[:MAX_MESSAGE].encode("utf-8", "replace").decode("utf-8")
+            progress["message"] = text
+        self.job = replace(self.job, progress=progress)
+        if self._due():
+            self._note(self._store.report(self.job, progress))
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the owner has asked to cancel; then clean up and raise `JobCancelled`."""
+        if not self.job.cancel_requested and self._due():
+            self._note(self._store.get(self.id))
+        return self.job.cancel_requested
+
+    def once(self, name: str, effect: Callable[[], Any]) -> Any:
+        """Do a side effect once for this job, whatever becomes of the attempt: see `jobs.once`."""
+        return once(self.id, name, effect)
+
+    def _due(self) -> bool:
+        return time.monotonic() >= self._refresh_at
+
+    def _note(self, stored: Job | None) -> None:
+        # The attempt number stays our own: it is what fences our writes.
+        if stored is not None:
+            self.job = replace(self.job, cancel_requested=stored.cancel_requested)
+        self._refresh_at = time.monotonic() + REFRESH_SECONDS

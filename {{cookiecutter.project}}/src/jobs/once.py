@@ -1,0 +1,52 @@
+"""Side effects that happen once a job, however many attempts it takes."""
+
+from collections.abc import Callable
+from typing import Any
+
+from aws_lambda_powertools.utilities.idempotency import (
+    DynamoDBPersistenceLayer,
+    IdempotencyConfig,
+    idempotent_function,
+)
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from jobs.settings import client, settings
+
+TEN_YEARS = 10 * 365 * 86_400
+"""Longer than a job lives: each retry and each long wait prolongs it."""
+
+_config = IdempotencyConfig(expires_after_seconds=TEN_YEARS, raise_on_no_idempotency_key=True)
+_records = DynamoDBPersistenceLayer(
+    table_name=settings.idempotency_table, boto3_client=client("dynamodb")
+)
+
+
+def begin(context: LambdaContext) -> None:
+    """Tell when this invocation ends, so that a record it leaves in progress ends with it."""
+    _config.register_lambda_context(context)
+
+
+def once(job_id: str, name: str, effect: Callable[[], Any]) -> Any:
+    """Call `effect` unless it has already been done for this job under `name`.
+
+    The first answer is kept and returned ever after, so it must be JSON. An attempt that is
+    killed between the effect and its record does it again: keep `effect` to one request.
+    https://docs.aws.amazon.com/powertools/python/latest/utilities/idempotency/
+
+    Raises:
+        IdempotencyAlreadyInProgressError: another attempt is at it, or was killed at it.
+    """
+    return _guarded(key=f"{job_id}#{name}", effect=effect)[0]
+
+
+def _do(*, key: str, effect: Callable[[], Any]) -> list[Any]:
+    return [effect()]  # in a list, since Powertools replays an answer that is false as None
+
+
+_guarded = idempotent_function(
+    _do,
+    data_keyword_argument="key",
+    persistence_store=_records,
+    config=_config,
+    key_prefix="once",
+)

@@ -1,0 +1,109 @@
+"""What can be wrong with a request: the problem details of RFC 9457, one class per type."""
+
+from typing import Any, ClassVar
+
+
+class Problem(Exception):
+    """A refusal that the caller is told of. `type` is stable: clients may switch on it."""
+
+    slug: ClassVar[str]
+    status: ClassVar[int]
+    title: ClassVar[str]
+    retry_after: ClassVar[int | None] = None
+    """Seconds after which the same request may succeed."""
+
+    def __init__(self, detail: str, **members: Any) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.members = members
+
+    def document(self) -> dict[str, Any]:
+        """Return the body of an `application/problem+json` response."""
+        return {
+            "type": f"urn:problem:{self.slug}",
+            "title": self.title,
+            "status": self.status,
+            "detail": self.detail,
+            **self.members,
+        }
+
+
+class InvalidJson(Problem):
+    """The body cannot be read as one unambiguous JSON text."""
+
+    slug, status, title = "invalid-json", 400, "The body is not valid JSON"
+
+
+class NotAnObject(Problem):
+    """The body is JSON, but not an object."""
+
+    slug, status, title = "not-an-object", 400, "The body is not a JSON object"
+
+
+class InvalidIdempotencyKey(Problem):
+    """The Idempotency-Key header cannot be used."""
+
+    slug, status, title = "invalid-idempotency-key", 400, "The Idempotency-Key is not usable"
+
+
+class Unauthenticated(Problem):
+    """The request reached the function without a caller."""
+
+    slug, status, title = "unauthenticated", 401, "The caller is not known"
+
+
+class JobNotFound(Problem):
+    """No such job, or none that this caller may see."""
+
+    slug, status, title = "job-not-found", 404, "There is no such job"
+
+
+class JobFinished(Problem):
+    """A finished job cannot be cancelled."""
+
+    slug, status, title = "job-finished", 409, "The job has already finished"
+
+
+class JobNotRetryable(Problem):
+    """Only a failed or a cancelled job can be retried."""
+
+    slug, status, title = "job-not-retryable", 409, "The job cannot be retried"
+
+
+class PayloadTooLarge(Problem):
+    """The body is larger than a job can hold."""
+
+    slug, status, title = "payload-too-large", 413, "The body is too large"
+
+
+class UnsupportedMediaType(Problem):
+    """The body is not declared as JSON."""
+
+    slug, status, title = "unsupported-media-type", 415, "The media type is not supported"
+
+
+class InvalidPayload(Problem):
+    """The body breaks payload.schema.json; `errors` names the fields."""
+
+    slug, status, title = "invalid-payload", 422, "The body breaks the schema"
+
+
+class IdempotencyKeyReused(Problem):
+    """The key was used before, for another payload."""
+
+    slug, status, title = "idempotency-key-reused", 422, "The Idempotency-Key was used before"
+
+
+class InternalError(Problem):
+    """Our fault; the log knows more."""
+
+    slug, status, title = "internal-error", 500, "Something went wrong"
+
+
+class ServiceUnavailable(Problem):
+    """The store or the engine cannot be reached; nothing was accepted."""
+
+    certain: ClassVar[bool] = True
+    """Whether a job that could not be handed over may be withdrawn."""
+    slug, status, title = "service-unavailable", 503, "The service is not available"
+    retry_after = 5

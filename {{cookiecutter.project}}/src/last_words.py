@@ -1,0 +1,1 @@
+{% include cookiecutter.worker ~ "/last_words.py" %}

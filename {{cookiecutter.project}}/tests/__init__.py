@@ -1,0 +1,1 @@
+"""The tests: unit, contract (any deployment) and local (what needs control of the stack)."""

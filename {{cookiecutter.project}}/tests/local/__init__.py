@@ -1,0 +1,1 @@
+"""What needs the laptop stack in hand: killed workers, timeouts, dead letters."""

@@ -1,0 +1,1 @@
+{% include cookiecutter.worker ~ "/prove_engine.py" %}

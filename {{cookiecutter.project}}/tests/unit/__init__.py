@@ -1,0 +1,1 @@
+"""Tests of src/: each function in this process, on an emulated AWS."""

@@ -1,0 +1,131 @@
+"""Jobs in every state that a job can be in, made by the store itself where it can."""
+
+import uuid
+from dataclasses import replace
+from typing import Any
+
+from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
+from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+
+import api
+from caller import caller_of
+from jobs import Job, Status
+from jobs.settings import settings
+from tests.unit.client import request
+from tests.unit.emulated import AWS
+
+OWNER = caller_of(APIGatewayProxyEventV2(request("GET", "/jobs/any")))
+PAYLOAD = {"site": "docs.example"}
+RESULT = {"pages": 2}
+
+store = api.store
+
+
+def new_id() -> str:
+    """Return an id that no job has."""
+    return str(uuid.uuid4())
+
+
+def queued() -> Job:
+    """A job that waits for its first attempt."""
+    return store.create(new_id(), OWNER, PAYLOAD)
+
+
+def adopted() -> Job:
+    """A job that waits, and that two requests rely on."""
+    return store.adopt(queued().job_id)
+
+
+def running(seconds: float = 60) -> Job:
+    """A job whose first attempt holds it."""
+    return store.claim(queued().job_id, seconds)
+
+
+def lost() -> Job:
+    """A job whose attempt ended without a word, so that its lease has run out."""
+    return running(seconds=-1)
+
+
+def released() -> Job:
+    """A job that waits for its second attempt."""
+    return store.release(running(), ConnectionError("no answer"))
+
+
+def asked() -> Job:
+    """A job that runs and has been asked to stop."""
+    return store.ask_to_stop(running().job_id)
+
+
+def asked_and_lost() -> Job:
+    """A job that was asked to stop, and whose attempt ended without a word."""
+    return store.ask_to_stop(lost().job_id)
+
+
+def asked_and_released() -> Job:
+    """A job whose attempt failed after it was asked to stop."""
+    return store.release(asked(), ConnectionError("no answer"))
+
+
+def waiting() -> Job:
+    """A job that waits in the middle of its work."""
+    job = running()
+    change(job, status="waiting", lease_until=None)
+    return replace(job, status=Status.WAITING, lease_until=None)
+
+
+def completed() -> Job:
+    """A job that has a result."""
+    return store.complete(running(), RESULT)
+
+
+def failed() -> Job:
+    """A job that has an error."""
+    return store.fail(running(), ValueError("no such site"))
+
+
+def cancelled() -> Job:
+    """A job that was cancelled before an attempt began."""
+    return store.cancel(queued().job_id)
+
+
+def gone() -> Job:
+    """A job that the table does not hold."""
+    job = queued()
+    store.withdraw(job.job_id)
+    return job
+
+
+STATES = {
+    make.__name__: make
+    for make in (
+        *(queued, adopted, running, lost, released, asked, asked_and_lost, asked_and_released),
+        *(waiting, completed, failed, cancelled, gone),
+    )
+}
+
+
+def stored(job: Job | str) -> Job:
+    """Return a job as the store has it now."""
+    found = store.get(job if isinstance(job, str) else job.job_id)
+    assert found is not None
+    return found
+
+
+def item(job: Job) -> dict[str, Any] | None:
+    """Return the job's item in the table, with plain values."""
+    answer = AWS.client("dynamodb").get_item(
+        TableName=settings.jobs_table, Key={"job_id": {"S": job.job_id}}, ConsistentRead=True
+    )
+    deserialize = TypeDeserializer().deserialize
+    stored = answer.get("Item")
+    return None if stored is None else {name: deserialize(v) for name, v in stored.items()}
+
+
+def change(job: Job, **attributes: Any) -> None:
+    """Change the job's item behind the store's back; None removes an attribute."""
+    changed = {**(item(job) or {}), **attributes}
+    serialize = TypeSerializer().serialize
+    AWS.client("dynamodb").put_item(
+        TableName=settings.jobs_table,
+        Item={name: serialize(value) for name, value in changed.items() if value is not None},
+    )

@@ -1,0 +1,497 @@
+"""The API: each route, with the events that API Gateway sends."""
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import api
+from jobs.idempotency import job_id_for
+from jobs.job import MAX_HISTORY
+from jobs.payload import MAX_BYTES
+from jobs.settings import settings
+from jobs.store import JobStore
+from tests import samples
+from tests.unit import client, given
+from tests.unit.client import Answer, answer, cancel, get, post, request, retry
+from tests.unit.conftest import Clock, Counted, Read
+from tests.unit.engine import Engine
+from tests.unit.given import OWNER, new_id, store, stored
+
+pytestmark = pytest.mark.usefixtures("engine")
+
+JSON = {"Content-Type": "application/json"}
+
+
+def before(monkeypatch: pytest.MonkeyPatch, write: str, happens: Callable[[], object]) -> None:
+    """Let something happen just before the store's next write of this name."""
+    method = getattr(JobStore, write)
+
+    def late(*arguments: Any) -> Any:
+        monkeypatch.setattr(JobStore, write, method)
+        happens()
+        return method(*arguments)
+
+    monkeypatch.setattr(JobStore, write, late)
+
+
+# ---------------------------------------------------------------- POST /jobs
+
+
+def test_accepted(engine: Engine, counted: Counted) -> None:
+    accepted = post(samples.HAPPY)
+
+    job = stored(accepted.body["job_id"])
+    assert (job.status, job.payload, job.owner) == ("queued", samples.HAPPY, OWNER)
+    assert engine.handed_over() == [{"job_id": job.job_id}]
+    assert accepted.status == 202
+    assert accepted.body == job.public()
+    assert accepted.headers == {
+        "content-type": "application/json",
+        "location": f"/jobs/{job.job_id}",
+        "retry-after": "2",
+        "cache-control": "no-store",
+    }
+    assert counted() == ["JobAccepted"]
+
+
+def test_a_key_seen_before_gives_the_same_job(engine: Engine, counted: Counted) -> None:
+    key = new_id()
+    first = post(samples.HAPPY, key)
+    again = post(dict(reversed(samples.HAPPY.items())), f' "{key}" ')
+
+    assert first.body["job_id"] == again.body["job_id"] == job_id_for(OWNER, key)
+    assert first.body == again.body
+    assert (again.status, again.headers["idempotent-replayed"]) == (202, "true")
+    assert "idempotent-replayed" not in first.headers
+    assert counted() == ["JobAccepted"]
+
+
+def test_a_job_that_no_attempt_has_begun_is_handed_over_again(engine: Engine) -> None:
+    key = new_id()
+    job_id = post(samples.HAPPY, key).body["job_id"]
+    post(samples.HAPPY, key)
+    assert engine.handed_over() == [{"job_id": job_id}] * 2
+
+
+@pytest.mark.parametrize("proceed", ["claim", "release", "complete", "cancel"])
+def test_a_replay_tells_the_state_and_hands_nothing_over(proceed: str, engine: Engine) -> None:
+    key = new_id()
+    job_id = post(samples.HAPPY, key).body["job_id"]
+    engine.handed_over()
+    if proceed == "cancel":
+        job = store.cancel(job_id)
+    else:
+        job = store.claim(job_id, 60)
+        if proceed == "release":
+            job = store.release(job, ValueError("no"))
+        if proceed == "complete":
+            job = store.complete(job, {})
+
+    again = post(samples.HAPPY, key)
+
+    assert (again.status, again.headers["idempotent-replayed"]) == (202, "true")
+    assert again.body == job.public()
+    assert engine.handed_over() == []
+
+
+def test_a_key_seen_with_another_payload(engine: Engine) -> None:
+    key = new_id()
+    job_id = post(samples.HAPPY, key).body["job_id"]
+    job = stored(job_id)
+    engine.handed_over()
+
+    refused = post(samples.OTHER, key)
+
+    assert (refused.status, refused.problem) == (422, "idempotency-key-reused")
+    assert stored(job_id) == job
+    assert engine.handed_over() == []
+
+
+def test_without_a_key_each_request_is_a_job() -> None:
+    assert post(samples.HAPPY).body["job_id"] != post(samples.HAPPY).body["job_id"]
+
+
+def test_a_refused_request_does_not_use_its_key_up() -> None:
+    key = new_id()
+    assert post(samples.INVALID, key).status == 422
+    accepted = post(samples.HAPPY, key)
+    assert accepted.status == 202
+    assert "idempotent-replayed" not in accepted.headers
+
+
+def test_a_job_that_cannot_be_handed_over_is_not_accepted(engine: Engine, counted: Counted) -> None:
+    engine.fail()
+    key = new_id()
+
+    refused = post(samples.HAPPY, key)
+
+    assert (refused.status, refused.problem) == (503, "service-unavailable")
+    assert refused.headers["retry-after"] == "5"
+    assert store.get(job_id_for(OWNER, key)) is None
+    assert counted() == []
+
+
+def test_a_job_that_arrived_although_its_hand_over_failed_is_accepted(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.fail()
+    key = new_id()
+    before(monkeypatch, "withdraw", lambda: store.claim(job_id_for(OWNER, key), 60))
+
+    accepted = post(samples.HAPPY, key)
+
+    assert (accepted.status, accepted.body["status"]) == (202, "running")
+
+
+def test_so_is_one_that_was_cancelled_meanwhile(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.fail()
+    key = new_id()
+    before(monkeypatch, "withdraw", lambda: cancel(job_id_for(OWNER, key)))
+
+    accepted = post(samples.HAPPY, key)
+
+    assert (accepted.status, accepted.body["status"]) == (202, "cancelled")
+
+
+def test_a_job_that_another_request_relies_on_is_not_withdrawn(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.fail()
+    key = new_id()
+    before(monkeypatch, "withdraw", lambda: store.adopt(job_id_for(OWNER, key)))
+
+    assert post(samples.HAPPY, key).problem == "service-unavailable"
+    assert stored(job_id_for(OWNER, key)).status == "queued"
+
+
+def test_a_job_that_was_never_handed_over_is_handed_over_by_the_next_request(
+    engine: Engine,
+) -> None:
+    key = new_id()
+    job = store.create(job_id_for(OWNER, key), OWNER, samples.HAPPY)  # and then a crash
+
+    assert post(samples.HAPPY, key).status == 202
+    assert engine.handed_over() == [{"job_id": job.job_id}]
+
+
+def test_a_job_that_is_claimed_while_it_is_asked_for_again(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = new_id()
+    job_id = post(samples.HAPPY, key).body["job_id"]
+    engine.handed_over()
+    before(monkeypatch, "adopt", lambda: store.claim(job_id, 60))
+
+    again = post(samples.HAPPY, key)
+
+    assert (again.status, again.body["status"]) == (202, "running")
+    assert again.headers["idempotent-replayed"] == "true"
+    assert engine.handed_over() == []
+
+
+def test_a_job_that_is_withdrawn_while_it_is_asked_for_again_is_made_anew(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = new_id()
+    job = store.create(job_id_for(OWNER, key), OWNER, samples.HAPPY)
+    before(monkeypatch, "adopt", lambda: store.withdraw(job.job_id))
+
+    accepted = post(samples.HAPPY, key)
+
+    assert accepted.status == 202
+    assert "idempotent-replayed" not in accepted.headers
+    assert stored(job.job_id).public() == accepted.body
+    assert engine.handed_over() == [{"job_id": job.job_id}]
+
+
+BODY = json.dumps(samples.HAPPY).encode()
+TOO_LONG = BODY.ljust(MAX_BYTES + 1)
+TEXT = {"Content-Type": "text/plain"}
+NO_KEY = JSON | {"Idempotency-Key": ""}
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "status", "problem"),
+    [  # in the order of the checks: each request breaks one rule and all that follow
+        ({}, BODY, 415, "unsupported-media-type"),
+        (TEXT | {"Idempotency-Key": ""}, TOO_LONG, 415, "unsupported-media-type"),
+        (NO_KEY, TOO_LONG, 413, "payload-too-large"),
+        (NO_KEY, b"{", 400, "invalid-idempotency-key"),
+        (JSON, b"", 400, "invalid-json"),
+        (JSON, b"{", 400, "invalid-json"),
+        (JSON, b'{"site": "\xff"}', 400, "invalid-json"),
+        (JSON, b"[]", 400, "not-an-object"),
+        (JSON, json.dumps(samples.INVALID).encode(), 422, "invalid-payload"),
+    ],
+)
+def test_refused(
+    headers: dict[str, str], body: bytes, status: int, problem: str, engine: Engine
+) -> None:
+    refused = answer(request("POST", "/jobs", body, headers))
+
+    assert (refused.status, refused.problem) == (status, problem)
+    assert refused.headers["cache-control"] == "no-store"
+    assert "location" not in refused.headers
+    assert engine.handed_over() == []
+
+
+def test_a_payload_that_breaks_the_schema_names_the_field() -> None:
+    (error,) = post(samples.INVALID).body["errors"]
+    assert error["field"] == samples.INVALID_FIELD
+
+
+@pytest.mark.parametrize(
+    "media_type",
+    ["application/json", "Application/JSON", "application/json; charset=utf-8"],
+)
+def test_media_types_of_json(media_type: str) -> None:
+    accepted = answer(request("POST", "/jobs", BODY, {"content-type": media_type}))
+    assert accepted.status == 202
+
+
+def test_the_largest_body() -> None:
+    assert answer(request("POST", "/jobs", BODY.ljust(MAX_BYTES), JSON)).status == 202
+
+
+def test_a_body_in_base64() -> None:
+    event = request("POST", "/jobs", BODY, JSON)
+    event |= {"body": base64.b64encode(BODY).decode(), "isBase64Encoded": True}
+    accepted = answer(event)
+    assert accepted.status == 202
+    assert stored(accepted.body["job_id"]).payload == samples.HAPPY
+
+
+def test_a_body_that_no_bytes_stand_for() -> None:
+    event = request("POST", "/jobs", BODY, JSON) | {"body": '"\ud800"'}
+    assert answer(event).problem == "invalid-json"
+
+
+# ---------------------------------------------------------------- GET /jobs/{job_id}
+
+
+@pytest.mark.parametrize("state", given.STATES.keys() - {"gone"})
+def test_status(state: str) -> None:
+    job = given.STATES[state]()
+
+    told = get(job.job_id)
+
+    assert (told.status, told.body) == (200, stored(job.job_id).public())
+    assert told.headers == {
+        "content-type": "application/json",
+        "cache-control": "no-store",
+        **({} if job.status.terminal else {"retry-after": "2"}),
+    }
+
+
+ROUTES = [get, cancel, retry]
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("job_id", [new_id(), "17", new_id().upper(), "a%2Fb", "%00"])
+def test_no_such_job(route: Callable[[str], Answer], job_id: str) -> None:
+    told = route(job_id)
+    assert (told.status, told.problem) == (404, "job-not-found")
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_the_job_of_somebody_else(route: Callable[[str], Answer], engine: Engine) -> None:
+    job = given.failed()
+    given.change(job, owner="somebody else")
+    item = given.item(job)
+
+    told = route(job.job_id)
+
+    assert (told.status, told.problem) == (404, "job-not-found")
+    assert told.text == route(new_id()).text  # not even that it exists
+    assert given.item(job) == item
+    assert engine.handed_over() == []
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_an_expired_job(route: Callable[[str], Answer], clock: Clock) -> None:
+    job = given.failed()
+    clock.forward(settings.retention_seconds)
+    assert route(job.job_id).problem == "job-not-found"
+
+
+# ---------------------------------------------------------------- POST /jobs/{job_id}/cancel
+
+
+@pytest.mark.parametrize("state", ["queued", "released", "asked_and_released"])
+def test_cancel_before_or_between_attempts(state: str, counted: Counted) -> None:
+    job = given.STATES[state]()
+    told = cancel(job.job_id)
+    assert (told.status, told.body["status"]) == (202, "cancelled")
+    assert told.headers["location"] == f"/jobs/{job.job_id}"
+    assert told.body == stored(job.job_id).public()
+    assert counted() == ["JobCancelled"]
+
+
+@pytest.mark.parametrize("state", ["running", "asked", "waiting"])
+def test_cancel_under_way(state: str) -> None:
+    job = given.STATES[state]()
+    told = cancel(job.job_id)
+    assert told.status == 202
+    assert told.body == stored(job.job_id).public()
+    assert stored(job.job_id).cancel_requested
+
+
+def test_cancel_twice(counted: Counted) -> None:
+    job = given.cancelled()
+    told = cancel(job.job_id)
+    assert (told.status, told.body) == (200, job.public())
+    assert "location" not in told.headers
+    assert counted() == []
+
+
+@pytest.mark.parametrize("state", ["completed", "failed"])
+def test_cancel_too_late(state: str) -> None:
+    job = given.STATES[state]()
+    told = cancel(job.job_id)
+    assert (told.status, told.problem) == (409, "job-finished")
+    assert stored(job.job_id) == job
+
+
+def test_cancel_while_an_attempt_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = given.queued()
+    before(monkeypatch, "cancel", lambda: store.claim(job.job_id, 60))
+    assert cancel(job.job_id).status == 202
+    assert stored(job.job_id).cancel_requested
+
+
+def test_cancel_while_an_attempt_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = given.running()
+    before(monkeypatch, "ask_to_stop", lambda: store.release(job, ValueError("no")))
+    told = cancel(job.job_id)
+    assert (told.status, told.body["status"]) == (202, "cancelled")
+
+
+def test_cancel_while_the_job_completes(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = given.running()
+    before(monkeypatch, "ask_to_stop", lambda: store.complete(job, {}))
+    assert cancel(job.job_id).problem == "job-finished"
+    assert not stored(job.job_id).cancel_requested
+
+
+def test_cancel_while_the_job_is_withdrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = given.queued()
+    before(monkeypatch, "cancel", lambda: store.withdraw(job.job_id))
+    assert cancel(job.job_id).problem == "job-not-found"
+
+
+# ---------------------------------------------------------------- POST /jobs/{job_id}/retry
+
+
+@pytest.mark.parametrize("state", ["failed", "cancelled"])
+def test_retry(state: str, engine: Engine) -> None:
+    job = given.STATES[state]()
+
+    told = retry(job.job_id)
+
+    assert (told.status, told.body["status"]) == (202, "queued")
+    assert told.headers["location"] == f"/jobs/{job.job_id}"
+    assert told.headers["retry-after"] == "2"
+    assert told.body == stored(job.job_id).public()
+    assert engine.handed_over() == [{"job_id": job.job_id, "retry_of": len(job.history)}]
+    assert stored(job.job_id).retry_of == len(job.history)
+
+
+@pytest.mark.parametrize("state", ["queued", "running", "waiting", "completed"])
+def test_retry_of_what_has_not_failed(state: str, engine: Engine) -> None:
+    job = given.STATES[state]()
+    told = retry(job.job_id)
+    assert (told.status, told.problem) == (409, "job-not-retryable")
+    assert stored(job.job_id).history == job.history
+    assert engine.handed_over() == []
+
+
+def test_retry_too_often(engine: Engine) -> None:
+    job = given.failed()
+    given.change(job, history=[job.history[0]] * MAX_HISTORY)
+    told = retry(job.job_id)
+    assert (told.status, told.problem) == (409, "job-not-retryable")
+    assert engine.handed_over() == []
+
+
+def test_a_retry_that_cannot_be_handed_over(engine: Engine) -> None:
+    engine.fail()
+    job = given.failed()
+    assert retry(job.job_id).problem == "service-unavailable"
+    assert stored(job.job_id) == job
+
+
+def test_a_retry_that_the_worker_made_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = given.failed()
+
+    def work() -> None:
+        store.retry(job.job_id, len(job.history))
+        store.complete(store.claim(job.job_id, 60), {})
+
+    before(monkeypatch, "retry", work)
+    told = retry(job.job_id)
+    assert (told.status, told.body["status"]) == (202, "completed")
+    assert "retry-after" not in told.headers
+
+
+# ---------------------------------------------------------------- what fails, and the log
+
+
+@pytest.mark.parametrize("route", [*ROUTES, lambda _: post(samples.HAPPY)])
+def test_a_store_that_does_not_answer(
+    route: Callable[[str], Answer], engine: Engine, monkeypatch: pytest.MonkeyPatch, log: Read
+) -> None:
+    monkeypatch.setattr(store, "_table", "NoSuchTable")
+    told = route(new_id())
+    assert (told.status, told.problem) == (503, "service-unavailable")
+    assert told.headers["retry-after"] == "5"
+    assert engine.handed_over() == []
+    assert log()[-1]["exception_name"] == "ResourceNotFoundException"
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_job_of_a_newer_schema(route: Callable[[str], Answer]) -> None:
+    job = given.failed()
+    given.change(job, schema=2)
+    assert route(job.job_id).problem == "service-unavailable"
+
+
+def test_our_own_mistake_is_told_to_the_log_alone(
+    monkeypatch: pytest.MonkeyPatch, log: Read
+) -> None:
+    monkeypatch.setattr(api, "store", None)
+    told = get(new_id())
+    assert (told.status, told.problem) == (500, "internal-error")
+    assert told.body["detail"] == "The request could not be carried out."
+    assert "NoneType" not in told.text
+    assert log()[-1]["exception_name"] == "AttributeError"
+
+
+def test_no_such_route() -> None:
+    event = request("GET", f"/jobs/{new_id()}") | {"rawPath": "/"}
+    event["requestContext"]["http"]["path"] = "/"
+    assert answer(event).problem == "job-not-found"
+
+
+def test_each_line_of_the_log_has_the_job(log: Read) -> None:
+    job_id = post(samples.HAPPY, new_id()).body["job_id"]
+    cancel(job_id)
+    retry(job_id)
+    lines = log()
+    assert [line["message"] for line in lines] == [
+        "job accepted",
+        "cancellation asked for",
+        "retry asked for",
+    ]
+    assert {line["job_id"] for line in lines} == {job_id}
+
+
+def test_what_the_log_tells_of_one_request_is_not_in_the_next(log: Read) -> None:
+    get(new_id())
+    client.post({}, key="a")
+    api.logger.info("afterwards")
+    assert "job_id" not in log()[-1]

@@ -1,0 +1,1 @@
+{% include cookiecutter.worker ~ "/test_last_words.py" %}

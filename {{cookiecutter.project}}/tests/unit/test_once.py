@@ -1,0 +1,111 @@
+"""Side effects that happen once a job."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from aws_lambda_powertools.utilities.idempotency.exceptions import (
+    IdempotencyAlreadyInProgressError,
+)
+
+from jobs.once import begin, once
+from jobs.settings import settings
+from tests.unit import given
+from tests.unit.client import Context
+from tests.unit.emulated import AWS
+
+
+class Effect:
+    """A side effect that counts how often it happens."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+        self.times = 0
+
+    def __call__(self) -> Any:
+        """Happen, and give the next answer; an exception is raised."""
+        self.times += 1
+        answer = self.answers.pop(0)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+
+@pytest.fixture(autouse=True)
+def _invocation() -> None:
+    begin(Context())
+
+
+@pytest.mark.parametrize("answer", ["done", {"id": 1.5}, 0, False, "", [], None])
+def test_an_effect_happens_once_and_its_answer_stays(answer: Any) -> None:
+    job_id, effect = given.new_id(), Effect(answer, "again")
+
+    assert once(job_id, "pay", effect) == answer
+    assert once(job_id, "pay", effect) == answer
+    assert effect.times == 1
+
+
+def test_another_name_or_another_job_is_another_effect() -> None:
+    job_id, effect = given.new_id(), Effect(1, 2, 3)
+
+    assert once(job_id, "pay", effect) == 1
+    assert once(job_id, "pay again", effect) == 2
+    assert once(given.new_id(), "pay", effect) == 3
+
+
+def test_an_effect_that_failed_is_done_again() -> None:
+    job_id, effect = given.new_id(), Effect(ConnectionError("no answer"), "done")
+
+    with pytest.raises(ConnectionError, match="no answer"):
+        once(job_id, "pay", effect)
+    assert once(job_id, "pay", effect) == "done"
+
+
+def test_an_effect_under_way_is_not_done_beside() -> None:
+    job_id, started, go_on = given.new_id(), threading.Event(), threading.Event()
+
+    def effect() -> str:
+        started.set()
+        go_on.wait()
+        return "first"
+
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(once, job_id, "pay", effect)
+        started.wait()
+        with pytest.raises(IdempotencyAlreadyInProgressError):
+            once(job_id, "pay", Effect("second"))
+        go_on.set()
+        assert first.result() == "first"
+
+
+def test_an_effect_that_was_killed_is_done_again_after_its_invocation() -> None:
+    job_id = given.new_id()
+    begin(Context(remaining_ms=-1))
+
+    with pytest.raises(KeyboardInterrupt):  # nothing cleans up after it, as after a kill
+        once(job_id, "pay", Effect(KeyboardInterrupt()))
+
+    assert once(job_id, "pay", Effect("done")) == "done"
+
+
+def test_the_record_outlives_the_job_and_its_retries() -> None:
+    once(given.new_id(), "pay", Effect("done"))
+
+    records = AWS.client("dynamodb").scan(TableName=settings.idempotency_table)["Items"]
+    latest = max(int(record["expiration"]["N"]) for record in records)
+    assert latest > time.time() + 9 * 365 * 86_400
+
+
+def test_the_record_of_an_earlier_release_is_found() -> None:
+    # Under another id, what was done before a deployment would be done again after it.
+    record = {
+        "id": {"S": "once#0420fbcd848ef2bf6dcddbcbe0e4000c"},  # of "17#pay"
+        "status": {"S": "COMPLETED"},
+        "data": {"S": '["done"]'},
+        "expiration": {"N": str(given.queued().expires_at)},
+    }
+    AWS.client("dynamodb").put_item(TableName=settings.idempotency_table, Item=record)
+
+    assert once("17", "pay", Effect("again")) == "done"

@@ -1,0 +1,1 @@
+{% include cookiecutter.worker ~ "/test_work.py" %}

@@ -72,6 +72,8 @@ def record(project: BakedProject, worker: str, folder: Path) -> list[Call]:
     notes = folder / "calls.jsonl"
     notes.touch()
     parameters = {"RetryBaseSeconds": "0", "MaxAttempts": "2"}
+    if worker == "queue":
+        parameters |= {"WorkerTimeout": "10", "BatchSize": "2", "BatchWindow": "1"}
     _prepare(project, worker)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LOCAL_CALLS", str(notes))
@@ -162,6 +164,10 @@ def _queue(flow: Flow) -> None:
         queued = str(flow.post("a-key", site=site).json()["job_id"])
         assert flow.post("a-key", site=site).headers["idempotent-replayed"] == "true"
         flow.ask(queued, "cancel")
+    with flow.stack.paused("WorkerFunction"):  # two in one batch, with time for one
+        for _ in range(2):
+            flow.post(site=site, pages=1, seconds_per_page=4)
+    flow.until_noted("WorkerFunction", "sqs:SendMessage")
     with flow.without("JobEventsTopic"):  # an effect that fails is forgotten
         flow.run("completed", site=site)
         flow.until_noted("WorkerFunction", "dynamodb:DeleteItem")

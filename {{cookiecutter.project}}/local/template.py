@@ -38,7 +38,10 @@ _FUNCTION_PROPERTIES = {
     "Policies", "PropagateTags", "RecursiveLoop", "ReservedConcurrentExecutions", "Role",
     "RolePath", "Runtime", "RuntimeManagementConfig", "Tags", "Timeout", "Tracing",
 }  # fmt: skip
-_DURABLE = {"AutoPublishAlias", "DeadLetterQueue", "DurableConfig"}  # what local/durable.py serves
+_DURABLE = {  # what local/durable.py serves
+    "AutoPublishAlias", "AutoPublishAliasAllProperties", "DeadLetterQueue", "DurableConfig",
+    "VersionDescription",
+}  # fmt: skip
 
 _PSEUDO = {
     "AWS::AccountId": ACCOUNT,

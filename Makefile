@@ -22,8 +22,8 @@ test: setup check ## Run every test; gets Python, SAM and containers ready by it
 	@$(BIN)/python -m tests.support
 	$(BIN)/python -m pytest
 
-test-fast: setup ## Run the tests that need no container
-	$(BIN)/python -m pytest -m "not container"
+test-fast: setup ## Run the tests that need neither containers nor minutes
+	$(BIN)/python -m pytest -m "not container and not proof"
 
 check: setup ## Check the kit's own Python: style, format, types
 	$(BIN)/python -m ruff check

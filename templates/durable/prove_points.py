@@ -8,8 +8,8 @@ beside it does is then proven with the rest. The usual crash points, in these na
     after it                                 after "claim"
     during work                              at "work", which is no call
     between work and its record              before "complete"
-    after the record, before the message     after "complete", and before and after all that
-    is acknowledged                          "announcement begins" to "announcement ends"
+    after the record, before the end         after "complete", and before and after all that
+    of the execution                         "announcement begins" to "announcement ends"
     inside once, before the effect           after "once begins"
     between the effect and its record        before "once ends"
     between store and hand-over              ApiFunction killed after "store"
@@ -21,21 +21,22 @@ from typing import Any
 from tests.prove.faults import (
     API,
     DEAD_LETTERS,
+    DENIED,
     KILLED_AFTER,
     KILLED_BEFORE,
-    THROTTLED,
-    TRIES,
     WORKER,
     Call,
     Fault,
 )
 
+_NEVER_DONE = Fault(WORKER, "work", KILLED_BEFORE, 100)
+
 CALLS: dict[str, dict[str, Call]] = {
     API: {
         "store": Call("PutItem JobsTable"),
-        "send": Call("SendMessage"),
+        "send": Call("Invoke"),
         "adopt": Call("UpdateItem JobsTable adopted", after=(Fault(API, "store", KILLED_AFTER),)),
-        "withdraw": Call("DeleteItem JobsTable", after=(Fault(API, "send", THROTTLED, TRIES),)),
+        "withdraw": Call("DeleteItem JobsTable", after=(Fault(API, "send", DENIED),)),
         "look": Call("GetItem JobsTable"),
         "cancel": Call(
             "UpdateItem JobsTable cancelled",
@@ -43,46 +44,54 @@ CALLS: dict[str, dict[str, Call]] = {
             after=(Fault(WORKER, "claim", KILLED_BEFORE),),
         ),
         "ask to stop": Call("UpdateItem JobsTable cancel_requested", "is cancelled"),
+        "stop the execution": Call("StopDurableExecution", "is cancelled"),
+        "answer": Call("SendDurableExecutionCallbackSuccess", "asks"),
+        "resume": Call("UpdateItem JobsTable running", "asks"),
         "retry": Call("UpdateItem JobsTable queued retry_of", "is retried"),
     },
     WORKER: {
+        "checkpoint": Call("CheckpointDurableExecution"),
         "take back": Call("UpdateItem JobsTable queued retry_of", "is retried"),
-        "claim": Call("UpdateItem JobsTable running"),
+        "claim": Call("UpdateItem JobsTable running attempts execution"),
+        "look": Call("GetItem JobsTable"),
         "report": Call("UpdateItem JobsTable progress", "takes longer"),
-        "look": Call("GetItem JobsTable", "works in silence"),
+        "release": Call("UpdateItem JobsTable queued", "fails once"),
+        "restart": Call("UpdateItem JobsTable running attempts", "fails once"),
+        "wait": Call("UpdateItem JobsTable waiting"),
+        "resume": Call("UpdateItem JobsTable running"),
         "once begins": Call("PutItem IdempotencyTable in work"),
         "once ends": Call("UpdateItem IdempotencyTable in work"),
         "once is undone": Call("DeleteItem IdempotencyTable in work", "fails in an effect"),
         "complete": Call("UpdateItem JobsTable completed"),
         "fail": Call("UpdateItem JobsTable failed", "fails for good"),
-        "release": Call("UpdateItem JobsTable queued", "fails once"),
-        "stop": Call("UpdateItem JobsTable cancelled", "is cancelled"),
-        "hide": Call("ChangeMessageVisibility", "fails once"),
+        "stop": Call(
+            "UpdateItem JobsTable cancelled",
+            "is cancelled",
+            after=(Fault(API, "stop the execution", KILLED_BEFORE, 8),),
+        ),
         "announcement begins": Call("PutItem IdempotencyTable"),
         "announce": Call("Publish"),
         "announcement ends": Call("UpdateItem IdempotencyTable"),
         "announcement is undone": Call(
-            "DeleteItem IdempotencyTable", after=(Fault(WORKER, "announce", THROTTLED, TRIES),)
+            "DeleteItem IdempotencyTable", after=(Fault(WORKER, "announce", DENIED),)
         ),
     },
     DEAD_LETTERS: {
-        "look": Call("GetItem JobsTable", "fails always"),
-        "give up": Call("UpdateItem JobsTable failed", "fails always"),
+        "look": Call("GetItem JobsTable", "is never done", (_NEVER_DONE,)),
+        "ask why": Call("GetDurableExecution", "is never done", (_NEVER_DONE,)),
+        "give up": Call("UpdateItem JobsTable failed", "is never done", (_NEVER_DONE,)),
         "drop": Call(
             "UpdateItem JobsTable cancelled",
             "is cancelled",
-            after=(
-                Fault(WORKER, "report", KILLED_BEFORE),
-                Fault(WORKER, "stop", KILLED_BEFORE, 10),
-            ),
+            after=(Fault(API, "stop the execution", KILLED_AFTER, 20),),
         ),
-        "announcement begins": Call("PutItem IdempotencyTable", "fails always"),
-        "announce": Call("Publish", "fails always"),
-        "announcement ends": Call("UpdateItem IdempotencyTable", "fails always"),
+        "announcement begins": Call("PutItem IdempotencyTable", "is never done", (_NEVER_DONE,)),
+        "announce": Call("Publish", "is never done", (_NEVER_DONE,)),
+        "announcement ends": Call("UpdateItem IdempotencyTable", "is never done", (_NEVER_DONE,)),
         "announcement is undone": Call(
             "DeleteItem IdempotencyTable",
-            "fails always",
-            after=(Fault(DEAD_LETTERS, "announce", THROTTLED, TRIES),),
+            "is never done",
+            after=(_NEVER_DONE, Fault(DEAD_LETTERS, "announce", DENIED)),
         ),
     },
 }
@@ -92,6 +101,9 @@ def job_of(event: Any) -> str | int | None:
     """Return which job an event is about: its id, or the number that its owner gave it."""
     if "Records" in event:
         return str(json.loads(event["Records"][0]["body"])["job_id"])
+    if "InitialExecutionState" in event:
+        begun = event["InitialExecutionState"]["Operations"][0]["ExecutionDetails"]
+        return str(json.loads(begun["InputPayload"])["job_id"])
     if "job_id" in event.get("pathParameters", {}):
         return str(event["pathParameters"]["job_id"])
     return int(json.loads(event["body"])["number"])

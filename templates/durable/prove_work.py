@@ -8,39 +8,56 @@ import uuid
 from functools import partial
 from typing import Any
 
+from aws_durable_execution_sdk_python import DurableContext, StepContext
+from aws_durable_execution_sdk_python.config import Duration, WaitForCallbackConfig
+
 from jobs import JobCancelled, PermanentError
 from jobs.context import JobContext
 from tests.prove.faults import KILLED_BEFORE, TIMED_OUT
 from tests.prove.sandbox import strike, tell
 
 STEP_SECONDS = 0.1
+SPARE_SECONDS = 1.5
 EFFECTS = ("charge the card", "send the mail")
+ANSWER = WaitForCallbackConfig(timeout=Duration.from_seconds(300))
 
 
-def run(payload: dict[str, Any], job: JobContext) -> dict[str, Any]:
-    """Work in steps, then do two side effects once; fail on the way if the scenario says so."""
-    fails, last = payload.get("fails", "never"), payload.get("steps", 1)
-    first = job.attempt == 1
+def run(payload: dict[str, Any], context: DurableContext, job: JobContext) -> dict[str, Any]:
+    """Work, wait, then do two side effects once; fail on the way if the scenario says so."""
     tell("run", attempt=job.attempt)
-    strike("work", KILLED_BEFORE)
-    if fails == "by timeout" or (fails == "by timeout, once" and first):
-        tell("fault", "work", TIMED_OUT, job.attempt)
-        last = 1_000
-    for step in range(last):
+    context.step(partial(toil, payload, job), name="toil")
+    if payload.get("asks"):
+        context.wait_for_callback(lambda callback_id, _: None, name="answer", config=ANSWER)
+    else:
+        context.wait(Duration.from_seconds(1), name="pause")
+    receipts = [context.step(partial(once, payload, job, name), name=name) for name in EFFECTS]
+    tell("ran", attempt=job.attempt)
+    return {"attempt": job.attempt, "receipts": receipts}
+
+
+def toil(payload: dict[str, Any], job: JobContext, _: StepContext) -> None:
+    """Take the time that the scenario says, and fail if it says so."""
+    fails, last = payload.get("fails", "never"), payload.get("steps", 1)
+    stuck = strike("work", KILLED_BEFORE, TIMED_OUT)
+    for step in range(1_000 if stuck else last):
         tell("step", str(step), attempt=job.attempt)
         time.sleep(STEP_SECONDS)
         if not payload.get("quiet"):  # a look at the job is due only when no report was
             job.progress(step + 1, last)
+        if not stuck and job.remaining() < SPARE_SECONDS:
+            break  # on a busy machine
         if job.cancelled and not payload.get("deaf"):
             raise JobCancelled
-    if fails == "for good" or (fails == "for good, once" and first):
+    if fails == "for good" or (fails == "for good, once" and job.attempt == 1):
         raise PermanentError(f"attempt {job.attempt}: no such card")
-    if fails == "always" or (fails == "once" and first):
+    if fails == "always" or (fails == "once" and job.attempt == 1):
         raise ConnectionError(f"attempt {job.attempt}: the bank does not answer")
-    broken = fails == "in an effect" and first
-    receipts = [job.once(name, partial(do, name, job.attempt, broken)) for name in EFFECTS]
-    tell("ran", attempt=job.attempt)
-    return {"attempt": job.attempt, "receipts": receipts}
+
+
+def once(payload: dict[str, Any], job: JobContext, name: str, _: StepContext) -> Any:
+    """Do a side effect in a step: once for the job, however often the step is run."""
+    broken = payload.get("fails") == "in an effect" and job.attempt == 1
+    return job.once(name, partial(do, name, job.attempt, broken))
 
 
 def do(name: str, attempt: int, broken: bool) -> str:

@@ -1,12 +1,26 @@
 """What of the campaign depends on the engine: here, an SQS queue."""
 
+import hashlib
 import json
 import time
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from local.poller import record
 from local.stack import Stack
-from tests.prove.faults import API, KILLED_BEFORE, LOST, TRIES, WORKER, Card, Fault
+from tests.prove.faults import (
+    API,
+    DEAD_LETTERS,
+    KILLED_AFTER,
+    KILLED_BEFORE,
+    LOST,
+    TRIES,
+    WORKER,
+    Card,
+    Fault,
+    Scenario,
+)
 
 PARAMETERS = {"WorkerTimeout": "5", "MaxAttempts": "5", "RetryBaseSeconds": "1"}
 VISIBILITY_SECONDS = {"JobsQueue": 12, "DeadLetterQueue": 8}
@@ -14,7 +28,33 @@ VISIBILITY_SECONDS = {"JobsQueue": 12, "DeadLetterQueue": 8}
 
 WAITS = "a message that was not deleted comes back after 12 s here, 30 s or more on AWS"
 
+GIVEN_UP = "AttemptLost"
+"""What the error of a job says whose attempts all ended without a word."""
+
+RIVALS = frozenset({API, WORKER, DEAD_LETTERS})
+"""Functions whose conditional writes may be refused: others may write to the job at that moment."""
+
+SCENARIOS: dict[str, Scenario] = {}
+
+_TORN = (
+    Fault(WORKER, "claim", KILLED_AFTER),
+    Fault(WORKER, "work", KILLED_BEFORE),
+    Fault(WORKER, "once begins", KILLED_AFTER),
+    Fault(WORKER, "once ends", KILLED_BEFORE),
+    Fault(WORKER, "complete", KILLED_BEFORE),
+)
+_CLOCKS = ((60, 0), (-60, 0), (0, 60))
+
 CARDS = (
+    *(
+        Card("killed, clocks a minute apart", "completes", (fault,), clocks)
+        for fault in _TORN
+        for clocks in _CLOCKS
+    ),
+    *(
+        Card("given up, clocks a minute apart", "fails always", clocks=clocks)
+        for clocks in ((60,), (-60,), *_CLOCKS)
+    ),
     Card("two deliveries at once", "completes", copies="send"),
     Card("two deliveries at once", "takes long", copies="send"),
     Card("delivery during the work", "takes long", copies="claim"),
@@ -43,12 +83,19 @@ def prepare(stack: Stack) -> None:
         )
 
 
-def send_again(stack: Stack, messages: list[str]) -> None:
-    """Send a job's messages once more."""
-    for message in messages:
-        stack.aws.client("sqs").send_message(
-            QueueUrl=stack.aws.queue_url("JobsQueue"), MessageBody=message
-        )
+def deliver_again(stack: Stack, messages: list[str]) -> None:
+    """Deliver a job's messages once more, at once, and send them once more to the queue."""
+    url, arn = stack.aws.queue_url("JobsQueue"), stack.aws.queue_arn("JobsQueue")
+    for body in messages:
+        message = {
+            "MessageId": str(uuid.uuid4()),
+            "ReceiptHandle": "of a delivery that has been superseded",
+            "Body": body,
+            "MD5OfBody": hashlib.md5(body.encode()).hexdigest(),
+            "Attributes": {"ApproximateReceiveCount": "1"},
+        }
+        stack.runners["WorkerFunction"].invoke({"Records": [record(message, arn)]})
+        stack.aws.client("sqs").send_message(QueueUrl=url, MessageBody=body)
 
 
 def busy(stack: Stack) -> bool:

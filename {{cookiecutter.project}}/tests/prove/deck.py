@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterator
 
-from tests.prove.engine import CARDS
+from tests.prove import engine
 from tests.prove.faults import (
     DEAD_LETTERS,
     KILLED_AFTER,
@@ -11,6 +11,7 @@ from tests.prove.faults import (
     LOST,
     REFUSED,
     THROTTLED,
+    TIMED_OUT,
     TRIES,
     WORKER,
     Card,
@@ -31,9 +32,7 @@ SCENARIOS = {
     "fails in an effect": Scenario({"fails": "in an effect"}, _COMPLETED),
     "fails always": Scenario({"fails": "always"}, _FAILED, "the bank does not answer"),
     "fails for good": Scenario({"fails": "for good"}, _FAILED, "no such card"),
-    "times out once": Scenario({"fails": "by timeout, once"}, _COMPLETED),
-    "times out always": Scenario({"fails": "by timeout"}, _FAILED, "AttemptLost"),
-    "is killed always": Scenario({}, _FAILED, "AttemptLost"),
+    "is never done": Scenario({}, _FAILED, engine.GIVEN_UP),
     "is retried": Scenario(
         {"fails": "for good, once"}, _COMPLETED, cue=("call", "fail"), action="retry"
     ),
@@ -46,6 +45,7 @@ SCENARIOS = {
         cue=("call", "claim"),
         action="cancel",
     ),
+    **engine.SCENARIOS,
 }
 
 _OFTEN = 100
@@ -53,7 +53,7 @@ _OFTEN = 100
 
 def deck() -> list[Card]:
     """Return every card once: each fault at each point, and what comes from elsewhere."""
-    return [*_at_points(), *_elsewhere(), *CARDS]
+    return [*_at_points(), *_elsewhere(), *engine.CARDS]
 
 
 def deal(jobs: int, seed: int) -> list[Card]:
@@ -69,9 +69,12 @@ def deal(jobs: int, seed: int) -> list[Card]:
 def _at_points() -> Iterator[Card]:
     for function, calls in CALLS.items():
         for name, call in calls.items():
+            if not call.scenario:
+                continue
             strikes = [(KILLED_BEFORE, 1), (KILLED_AFTER, 1)]
             strikes += [(what, times) for what in (THROTTLED, LOST) for times in (1, TRIES)]
-            if call.request.startswith(("UpdateItem JobsTable", "DeleteItem JobsTable")):
+            conditional = call.request.startswith(("UpdateItem JobsTable", "DeleteItem JobsTable"))
+            if conditional and function in engine.RIVALS:
                 strikes.append((REFUSED, 1))
             for what, times in strikes:
                 fault = Fault(function, name, what, times)
@@ -80,31 +83,11 @@ def _at_points() -> Iterator[Card]:
 
 def _elsewhere() -> Iterator[Card]:
     yield Card("no fault", "completes")
-    yield Card("killed at work", "completes", (Fault(WORKER, "work", KILLED_BEFORE),))
-    yield Card(
-        "killed at every attempt",
-        "is killed always",
-        (Fault(WORKER, "work", KILLED_BEFORE, _OFTEN),),
-    )
-    yield Card("timed out", "times out once")
-    yield Card("timed out at every attempt", "times out always")
+    for what in (KILLED_BEFORE, TIMED_OUT):
+        yield Card(f"{what}, at work", "completes", (Fault(WORKER, "work", what),))
+        fault = Fault(WORKER, "work", what, _OFTEN)
+        yield Card(f"{what}, whenever at work", "is never done", (fault,))
     yield Card("cancelled, and then failed", "is cancelled, fails")
-    for call, what in (
-        ("claim", KILLED_AFTER),
-        ("work", KILLED_BEFORE),
-        ("once begins", KILLED_AFTER),
-        ("once ends", KILLED_BEFORE),
-        ("complete", KILLED_BEFORE),
-    ):
-        for clocks in ((60, 0), (-60, 0), (0, 60)):
-            yield Card(
-                "killed, clocks a minute apart",
-                "completes",
-                (Fault(WORKER, call, what),),
-                clocks,
-            )
-    for ahead in ((60,), (-60,), (60, 0), (0, 60)):
-        yield Card("given up, clocks a minute apart", "fails always", clocks=ahead)
     yield Card(
         "the dead-letter function fails again and again",
         "fails always",

@@ -14,9 +14,13 @@ LOST = "answer lost"
 REFUSED = "refused"
 """The condition of a write does not hold, as when somebody else was faster."""
 
+DENIED = "denied"
+"""The service refuses, and will refuse again."""
+
 AT_POINTS = (*KILLS, THROTTLED, LOST, REFUSED)
 
 TIMED_OUT = "timed out"
+TOO_SLOW = "timed out, as this machine is busy"
 DELIVERED_AGAIN = "delivered again"
 CLOCK_OFF = "clock a minute off"
 
@@ -28,7 +32,7 @@ TRIES = 3
 class Fault:
     """Strikes the first `times` requests of a card's job that come to a point.
 
-    `call` is a name in `points.py`, or "work" for a kill in the middle of the user's code.
+    `call` is a name in `points.py`, or "work": the user's code, to be killed or never to end.
     """
 
     function: str
@@ -42,7 +46,7 @@ class Call:
     """An AWS call of a function: the request as `sandbox.py` writes it, and how to get there.
 
     `scenario` is one of `deck.SCENARIOS`; `after` are the faults without which the function has no
-    reason to make the call.
+    reason to make the call. Without a scenario, the campaign does not get there.
     """
 
     request: str
@@ -54,8 +58,8 @@ class Call:
 class Scenario:
     """What a job's work does, what its owner does, and how it may end.
 
-    `payload` is for the campaign's work.py. `cue` is the kind and name of the line at which the
-    owner acts: asks to `cancel` or to `retry`.
+    `payload` is for the campaign's work.py. `cue` is the kind and name of the line at which
+    the owner makes a request: the `action` "cancel" or "retry".
     """
 
     payload: dict[str, object]

@@ -34,14 +34,11 @@ class Owner:
         if job.get("status") in TERMINAL or "status" not in job:
             story.seen.append(job)
 
-    def cancel(self, story: Story) -> None:
-        """Ask for the job to be cancelled."""
-        self._ask("POST", f"/jobs/{story.job_id}/cancel", story)
-
-    def retry(self, story: Story) -> None:
-        """Ask for a retry."""
-        story.retries += 1
-        self._ask("POST", f"/jobs/{story.job_id}/retry", story)
+    def act(self, story: Story) -> None:
+        """Make the request that the scenario has for the owner."""
+        action = SCENARIOS[story.card.scenario].action
+        story.retries += action == "retry"
+        self._ask("POST", f"/jobs/{story.job_id}/{action}", story, {"says": "the owner"})
 
     def _ask(
         self, method: str, path: str, story: Story, body: dict[str, object] | None = None

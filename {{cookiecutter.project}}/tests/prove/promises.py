@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from tests.prove.deck import SCENARIOS
+from tests.prove.faults import TOO_SLOW
 from tests.prove.story import TERMINAL, Story
 from tests.prove.witness import Line
 
@@ -28,7 +29,9 @@ def terminal(story: Story) -> Iterator[str]:
 
 def rightly_ended(story: Story) -> Iterator[str]:
     """A job ends as its work does: no fault that leaves attempts makes it fail."""
-    ends = SCENARIOS[story.card.scenario].ends
+    ends = SCENARIOS[story.card.scenario].ends | ({"failed"} if story.slow else set())
+    if story.card.patient and not story.job_id:
+        yield "was sent again and again, and never accepted"
     if story.status in TERMINAL - ends:
         yield f"is {story.status}, not {' or '.join(sorted(ends))}"
 
@@ -87,7 +90,7 @@ def reason_told(story: Story) -> Iterator[str]:
     """A failed job says why."""
     if story.item and story.status == "failed":
         error = story.item.get("error", {})
-        reason = SCENARIOS[story.card.scenario].reason
+        reason = "" if story.slow else SCENARIOS[story.card.scenario].reason
         if reason not in f"{error.get('type', '')}: {error.get('message', '')}" or not error:
             yield f"failed for {reason!r}, and tells {error}"
 
@@ -130,12 +133,13 @@ PROMISES: dict[str, Promise] = {
 
 
 def overlaps(story: Story) -> Iterator[str]:
-    """Yield what an attempt did after the next one had begun."""
-    latest = 0
+    """Yield what an invocation did after another one had begun the work."""
+    at_work = ""
     for line in story.lines:
-        if line.attempt < latest and line.kind in ("run", "step", "effect", "ran"):
-            yield f"attempt {line.attempt} was at work after attempt {latest} had begun"
-        latest = max(latest, line.attempt)
+        if line.kind == "run":
+            at_work = line.invocation
+        elif line.kind in ("step", "effect", "ran") and line.invocation != at_work:
+            yield f"attempt {line.attempt} was at work after another one had begun"
 
 
 def window(story: Story) -> tuple[list[str], list[str]]:
@@ -171,16 +175,19 @@ def _repeats(
     A deed is torn when a fault strikes between it and its record, or when clocks that are off let
     another attempt take the one that is doing it for dead.
     """
-    done, recorded, torn = set[str](), set[str](), set[str]()
+    recorded, torn = set[str](), set[str]()
+    done: dict[str, str] = {}  # by which invocation
     latest: dict[str, str] = {}  # deed, by invocation
+    too_slow = {line.invocation for line in story.lines if line.what == TOO_SLOW}
     wrong, excused = [], []
     for line in story.lines:
         if name := deed(line):
-            if name in recorded or (name in done - torn and not story.card.clocks):
+            excuse = name in torn or done.get(name) in too_slow or story.card.clocks
+            if name in recorded or (name in done and not excuse):
                 wrong.append(f"{name}: done again")
             elif name in done:
                 excused.append(name)
-            done.add(name)
+            done[name] = line.invocation
             torn.discard(name)
             latest[line.invocation] = name
         elif line.invocation not in latest:

@@ -1,8 +1,8 @@
 """What stands between a function and its surroundings: strikes the faults, tells the witness.
 
-The template's handlers are run by `handler` here. Nothing in `src/` is changed for it: each
-request to AWS passes botocore's event `before-send` (each try of a request on its own), and what
-that event's handler returns is the answer. The clock is the modules `time` and `datetime`.
+`handler` runs the template's own handler. Nothing in `src/` is changed for it: botocore's event
+`before-send` hands over every request to AWS, each try on its own, and takes what is returned for
+the answer; `time.time` and `datetime.now` are by a clock that can be put forward and back.
 """
 
 import contextlib
@@ -49,6 +49,7 @@ from botocore.httpsession import URLLib3Session  # noqa: E402
 
 from tests.prove.faults import (  # noqa: E402
     CLOCK_OFF,
+    DENIED,
     KILLED_AFTER,
     KILLED_BEFORE,
     KILLS,
@@ -58,12 +59,15 @@ from tests.prove.faults import (  # noqa: E402
     Fault,
 )
 from tests.prove.points import CALLS, job_of  # noqa: E402
+from tests.prove.story import TERMINAL  # noqa: E402
 from tests.prove.witness import NOBODY, Line, Witness  # noqa: E402
 
 FOLDER = Path(os.environ["PROVE_FOLDER"])
 FUNCTION = os.environ["PROVE_FUNCTION"]
 PLAN: list[dict[str, Any]] = json.loads((FOLDER / "plan.json").read_text())
 FAULTS = [[Fault(**fault) for fault in card["faults"]] for card in PLAN]
+SENDING = ("SendMessage", "Invoke", "Publish")
+TELLING = ("attempts", "execution", "retry_of")
 NAMES = {call.request: name for name, call in CALLS[FUNCTION].items()}
 
 
@@ -74,7 +78,7 @@ class Here:
     invocation: str = ""
     job: int = NOBODY
     works: bool = False
-    """Whether it holds the job; side effects are the work's own then."""
+    """Whether side effects are the work's own: it has begun, and has not ended."""
 
 
 _here = Here()
@@ -96,6 +100,7 @@ def handler(event: Any, context: Any) -> Any:
 
 def tell(kind: str, name: str = "", what: str = "", attempt: int = 0) -> None:
     """Tell the witness what happens to the job at hand."""
+    _here.works |= kind == "run"
     _witness.write(Line(kind, name, what, _here.job, attempt, FUNCTION, _here.invocation))
 
 
@@ -126,18 +131,17 @@ def _send(request: Any, event_name: str, **_: Any) -> Any:
         tell("odd", f"makes an AWS call that points.py does not name: {wanted}")
         call = wanted
 
-    struck = strike(call, KILLED_BEFORE, THROTTLED, REFUSED)
-    if struck == THROTTLED:
-        return _throttled(request)
+    struck = strike(call, KILLED_BEFORE, THROTTLED, DENIED, REFUSED)
+    if struck in (THROTTLED, DENIED):
+        return _refusal(request, struck)
     if struck == REFUSED:
         _make_refused(request, body)
     response = _http.send(request)
-    done = response.status_code == 200
-    if done and (said := body.get("MessageBody") or body.get("Message")):
-        tell("sent", call, said)
+    done = response.status_code < 300
+    if done and operation in SENDING:
+        tell("sent", call, body.get("Message") or body.get("MessageBody") or json.dumps(body))
     tell("call", call, str(response.status_code))
-    if done and aim:
-        _here.works = aim in ("running", "progress")
+    _here.works &= not (done and aim in TERMINAL)
     if strike(call, KILLED_AFTER, LOST) == LOST:
         raise ConnectionClosedError(endpoint_url=request.url)
     return response
@@ -148,12 +152,16 @@ def _find_job(operation: str, body: dict[str, Any]) -> None:
     key = body.get("Item") or body.get("Key") or {}
     if operation == "SendMessage":
         job_id = json.loads(body["MessageBody"])["job_id"]
+    elif operation == "Invoke":
+        job_id = body["job_id"]
     elif "job_id" in key:
         job_id = key["job_id"]["S"]
     else:
         return
     if operation == "PutItem" and _here.job != NOBODY:  # a job's id is first seen here
-        (FOLDER / "marks" / job_id).write_text(str(_here.job))
+        new = FOLDER / "marks" / _here.invocation
+        new.write_text(str(_here.job))
+        new.replace(FOLDER / "marks" / job_id)
     _here.job = _number(job_id)
 
 
@@ -167,24 +175,31 @@ def _read(body: Any) -> dict[str, Any]:
 
 
 def _aim(body: dict[str, Any]) -> str:
-    """Tell what an update of a job is for: its new status, or the attributes that it sets."""
-    values = body.get("ExpressionAttributeValues", {})
+    """Tell what an update of a job is for: its new status, or else the attributes that it sets.
+
+    What sets `TELLING` attributes beside the status is another call than what does not.
+    """
     if "UpdateExpression" not in body or body["TableName"] != "JobsTable":
         return ""
-    if ":status" in values:
-        return str(values[":status"]["S"]) + (" retry_of" if ":retry_of" in values else "")
-    names = re.findall(r"#(\w+) = :\1\b", body["UpdateExpression"])
-    return " ".join(sorted(set(names) - {"updated_at"}))
+    names = set(re.findall(r"#(\w+) = ", body["UpdateExpression"]))
+    if "status" not in names:
+        return " ".join(sorted(names - {"updated_at"}))
+    status = str(body["ExpressionAttributeValues"][":status"]["S"])
+    return " ".join([status, *(name for name in TELLING if name in names)])
 
 
-def _throttled(request: Any) -> Any:
-    """Return the answer of a service that does nothing for now."""
-    dynamodb = "DynamoDB" in str(request.headers.get("X-Amz-Target"))
-    code = "com.amazonaws.dynamodb.v20120810#ThrottlingException"
-    body = json.dumps({"__type": code, "message": "slow down"}).encode() if dynamodb else b""
+def _refusal(request: Any, what: str) -> Any:
+    """Return the answer of a service that did nothing."""
+    if what == DENIED:
+        status, error = 403, {"__type": "AccessDeniedException"}
+    elif "DynamoDB" in str(request.headers.get("X-Amz-Target")):
+        status, error = 400, {"__type": "com.amazonaws.dynamodb.v20120810#ThrottlingException"}
+    else:
+        status, error = 503, {}
+    body = json.dumps(error).encode() if error else b""
+    headers = {"x-amzn-errortype": error.get("__type", "ServiceUnavailable")}
     raw = SimpleNamespace(stream=lambda **_: iter([body]))
-    headers = {"Content-Type": "application/x-amz-json-1.0", "Content-Length": str(len(body))}
-    return AWSResponse(request.url, 400 if dynamodb else 503, headers, raw)
+    return AWSResponse(request.url, status, headers, raw)
 
 
 def _make_refused(request: Any, body: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.prove.faults import API, KILLS, Card
+from tests.prove.faults import API, KILLS, TOO_SLOW, Card
 from tests.prove.points import CALLS
 from tests.prove.witness import Line
 
@@ -42,6 +42,11 @@ class Story:
     def status(self) -> str:
         """The job's status at the end, or why it has none."""
         return str(self.item["status"]) if self.item else "lost"
+
+    @property
+    def slow(self) -> bool:
+        """Whether the machine was too busy for it, so that it may have failed for that."""
+        return any(fault.what == TOO_SLOW for fault in self.faults)
 
     @property
     def faults(self) -> list[Line]:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.prove.faults import WORKER, Card
+from tests.prove.faults import TOO_SLOW, WORKER, Card, Fault
 from tests.prove.promises import PROMISES, overlaps, window
 from tests.prove.report import Report
 from tests.prove.story import Story
@@ -96,6 +96,10 @@ def _stuck(story: Story) -> None:
     story.seen.clear()
 
 
+def _never_accepted(story: Story) -> None:
+    story.job_id, story.item, story.lines = "", None, []
+
+
 def _failed_for_a_fault(story: Story) -> None:
     assert story.item
     story.item |= {"status": "cancelled", "history": history("queued", "cancelled")}
@@ -106,12 +110,12 @@ def _run_again(story: Story) -> None:
 
 
 def _effect_again(story: Story) -> None:
-    story.lines.insert(6, work("effect", 1, "second", MAIL))
+    story.lines[6:7] = [work("run", 2, "second"), work("effect", 2, "second", MAIL)]
 
 
 def _effect_again_without_record(story: Story) -> None:
     """Nothing kept the attempt from writing the record; it just did not."""
-    story.lines[5:6] = [work("effect", 1, "second", MAIL)]
+    story.lines[5:7] = [work("run", 2, "second"), work("effect", 2, "second", MAIL)]
 
 
 def _changed(story: Story) -> None:
@@ -157,6 +161,7 @@ def _new_call(story: Story) -> None:
 PLANTED: list[tuple[Callable[[Story], None], str]] = [
     (_lost, "no accepted job is lost"),
     (_stuck, "every job is terminal"),
+    (_never_accepted, "every job ends as its work does"),
     (_failed_for_a_fault, "every job ends as its work does"),
     (_run_again, "no completed job is run again"),
     (_effect_again, "no side effect under once is done twice"),
@@ -204,11 +209,20 @@ def test_what_is_torn_from_its_record_is_counted_apart() -> None:
     """The window that Powertools documents: the attempt ended between effect and record."""
     story = a_good_story()
     torn = Line("fault", "once ends", "killed before", 0, function=WORKER, invocation="first")
-    story.lines[5:5] = [torn, work("effect", 1, "second", MAIL)]
+    again = [work("run", 2, "second"), work("effect", 2, "second", MAIL)]
+    story.lines[5:7] = [torn, *again, call("once ends", invocation="second")]
     torn = Line("fault", "announce", "answer lost", 0, function=WORKER, invocation="first")
     story.lines[-1:-1] = [torn, announcement()]
     assert broken_by(story) == set()
     assert window(story) == ([MAIL], [f"announcement of {END}"])
+
+
+def test_what_the_machine_was_too_slow_to_record_is_counted_apart() -> None:
+    story = a_good_story()
+    _effect_again_without_record(story)
+    story.lines.append(Line("fault", "", TOO_SLOW, 0, 0, WORKER, "first"))
+    assert broken_by(story) == set()
+    assert window(story) == ([MAIL], [])
 
 
 def test_another_end_is_another_announcement() -> None:
@@ -225,8 +239,16 @@ def test_clocks_that_are_off_may_let_attempts_overlap() -> None:
     assert list(overlaps(story))
 
 
+def test_a_job_may_fail_that_the_machine_was_too_slow_for() -> None:
+    story = a_failed_story()
+    story.card = Card("", "completes")
+    assert broken_by(story) == {"every job ends as its work does"}
+    story.lines.append(Line("fault", "", TOO_SLOW, 0, function=WORKER))
+    assert broken_by(story) == set()
+
+
 def test_a_job_that_nobody_was_told_of_may_leave_a_dead_letter() -> None:
-    story = Story(0, Card("", "completes"), dead_letters=1)
+    story = Story(0, Card("", "completes", patient=False), dead_letters=1)
     assert broken_by(story) == set()
 
 
@@ -237,6 +259,15 @@ def test_the_report_counts_what_struck_and_what_was_survived() -> None:
     bad.number, bad.dead_letters = 1, 1
     report = Report([good, bad], odd=[])
     assert (report.faults, report.survived, report.violations) == (2, 1, 1)
+
+
+def test_a_fault_that_never_struck_is_seen() -> None:
+    card = Card("", "completes", (Fault(WORKER, "claim", "killed before"),))
+    stories = [a_good_story(), a_good_story()]
+    for story in stories:
+        story.card = card
+    assert Report(stories[:1], odd=[]).violations == 0
+    assert Report(stories, odd=[]).violations == 1
 
 
 def test_time_to_recover_runs_from_the_kill_to_the_next_end() -> None:

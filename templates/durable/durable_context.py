@@ -70,7 +70,7 @@ PATIENT = StepConfig(
         )
     )
 )
-"""For the steps that keep the job's record: an hour without DynamoDB shall not fail a job."""
+"""For the steps that keep the job's record: throttled writes shall not fail a job."""
 
 
 NEVER_AGAIN: tuple[type[Exception], ...] = (PermanentError, JobCancelled)

@@ -1,6 +1,7 @@
 """The worker: messages that the queue has really delivered, and work of every kind."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -395,6 +396,23 @@ def test_the_back_off_doubles_until_nothing_is_to_wait_for(
 def test_the_back_off_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "MAX_ATTEMPTS", 100)
     assert 450 <= worker._back_off(99) <= 900
+
+
+def test_an_attempt_that_finds_an_effect_locked_comes_back_when_the_lock_has_ended(
+    queue: Queue, let_run: LetRun, log: Read
+) -> None:
+    def die() -> None:
+        raise KeyboardInterrupt  # nothing cleans up after it, as after a kill
+
+    def run(payload: dict[str, Any], job: JobContext) -> dict[str, Any]:
+        with suppress(KeyboardInterrupt):
+            job.once("pay", die)
+        return {"paid": job.once("pay", lambda: True)}
+
+    let_run(run)
+    send(queue, given.queued())
+    assert queue.deliver(worker.handler, Context(remaining_ms=40_000)) == 1
+    assert log()[-1]["message"] == "message comes back in 41 s: the attempt failed"
 
 
 def test_a_message_that_cannot_be_hidden_comes_back_by_itself(

@@ -18,6 +18,9 @@ from aws_lambda_powertools.utilities.batch import (
     process_partial_response,
 )
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from aws_lambda_powertools.utilities.idempotency.exceptions import (
+    IdempotencyAlreadyInProgressError,
+)
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -140,9 +143,12 @@ def _run(job: JobContext, receives: int) -> Job:
     except Exception as error:
         logger.exception("attempt failed")
         released = store.release(job.job, error)
-        if not released.cancel_requested:
-            raise ComeBack(_back_off(receives), "the attempt failed") from error
-        return store.cancel(job.id)
+        if released.cancel_requested:
+            return store.cancel(job.id)
+        locked = isinstance(error, IdempotencyAlreadyInProgressError)
+        # An earlier attempt left that record, which ends when Lambda would have ended that attempt.
+        at_least = job.remaining() + 1 if locked else 0
+        raise ComeBack(_back_off(receives, at_least), "the attempt failed") from error
 
 
 def _not_claimed(job: Job | None) -> Job:
@@ -163,7 +169,7 @@ def _not_claimed(job: Job | None) -> Job:
     raise ComeBack(1, "the job changed meanwhile")
 
 
-def _back_off(receives: int) -> float:
+def _back_off(receives: int, at_least: float = 0) -> float:
     """Return the seconds until the next attempt: exponential, with jitter.
 
     After the last receive there is nothing to wait for: the next one dead-letters the message.
@@ -171,7 +177,7 @@ def _back_off(receives: int) -> float:
     if receives >= MAX_ATTEMPTS:
         return 0
     longest = min(RETRY_CAP_SECONDS, RETRY_BASE_SECONDS * 2 ** (receives - 1))
-    return random.uniform(longest / 2, longest)
+    return max(at_least, random.uniform(longest / 2, longest))
 
 
 def _hide(record: SQSRecord, seconds: float) -> None:

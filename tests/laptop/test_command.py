@@ -353,3 +353,29 @@ def test_the_page_is_for_this_machine_alone(running: Running) -> None:
         assert (rebound.status_code, rebound.json()) == (403, {"message": "Forbidden"})
     assert httpx.get(f"{running.url}/_local/nothing").status_code == 404
     assert httpx.get(f"{running.url}/_localx").json() == {"message": "Not Found"}
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("plain text", ["plain text"]),
+        ("12", ["12"]),
+        ('{"mine": 1}', ['{"mine": 1}']),
+        ('{"_aws": {"CloudWatchMetrics": []}, "JobCompleted": [1.0]}', []),
+        (
+            '{"level": "INFO", "location": "_attempt:92", "message": "attempt started",'
+            ' "timestamp": "2026-01-31", "service": "x", "function_arn": "y", "job_id": "j"}',
+            ["INFO attempt started job_id=j"],
+        ),
+        (
+            '{"level": "ERROR", "message": "attempt failed", "exception_name": "ValueError",'
+            ' "exception": "Traceback:\\n  File \\"work.py\\"\\nValueError: no"}',
+            ["ERROR attempt failed", "  Traceback:", '    File "work.py"', "  ValueError: no"],
+        ),
+    ],
+)
+def test_log_lines_are_shown_as_people_read_them(
+    line: str, shown: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command_line._show("log", "F", line)
+    assert capsys.readouterr().out.splitlines() == [f"{'F':<20} {part}" for part in shown]

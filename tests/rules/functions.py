@@ -88,6 +88,9 @@ def allowed_to(stack: Stack, function: str) -> list[dict[str, Any]]:
     documents = [policy["PolicyDocument"] for policy in about.get("Policies", [])]
     for policy in about.get("ManagedPolicyArns", []):
         documents += [shared[name]["PolicyDocument"] for name in referenced(policy)]
+    for attached in stack.resources("AWS::IAM::Policy").values():
+        if role in referenced(attached["Roles"]):
+            documents.append(attached["PolicyDocument"])
     for policy in stack.resources("AWS::IAM::Policy").values():
         if role in referenced(policy["Roles"]):
             documents.append(policy["PolicyDocument"])

@@ -21,6 +21,10 @@ PROJECT = Path(__file__).resolve().parent.parent
 STATE = PROJECT / ".local" / "state.json"
 ENVIRONMENT = PROJECT / ".local" / "env.json"
 _COLOURS = {"log": "\033[2m{}\033[0m", "warning": "\033[33m{}\033[0m", "event": "{}"}
+_ROUTINE = {  # what Powertools adds to every line
+    "location", "timestamp", "service", "cold_start", "function_name", "function_memory_size",
+    "function_arn", "function_request_id", "xray_trace_id", "stack_trace", "exception_name",
+}  # fmt: skip
 _ACCEPTED = 202
 
 
@@ -101,8 +105,25 @@ def _serve(arguments: argparse.Namespace) -> int:
 def _show(kind: str, function: str, line: str) -> None:
     """Print what happens, with the function's name in front; in colour on a terminal."""
     plain = not sys.stdout.isatty() or "NO_COLOR" in os.environ
-    line = f"{function:<20} {'! ' if kind == 'warning' else ''}{line}"
-    _print(line if plain else _COLOURS[kind].format(line))
+    for part in _readable(line) if kind == "log" else [line]:
+        part = f"{function:<20} {'! ' if kind == 'warning' else ''}{part}"
+        _print(part if plain else _COLOURS[kind].format(part))
+
+
+def _readable(line: str) -> list[str]:
+    """Return a line of Powertools' JSON as people read it; metrics (EMF) are left out."""
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return [line]
+    if not isinstance(entry, dict) or not entry.keys() & {"_aws", "message"}:
+        return [line]
+    if "_aws" in entry:
+        return []
+    told = [str(entry.pop(key)) for key in ("level", "message") if key in entry]
+    trace = str(entry.pop("exception", "")).splitlines()
+    others = [f"{k}={v}" for k, v in entry.items() if k not in _ROUTINE]
+    return [" ".join([*told, *others]), *(f"  {part}" for part in trace)]
 
 
 def _print(line: str) -> None:
@@ -121,6 +142,9 @@ def _greeting(stack: Any, host: str) -> list[str]:
         lines.append(f"  without effect here: {idle}")
     if host != "127.0.0.1":
         lines.append(f"  ! the emulated AWS is open to containers, at {host}:{stack.aws.port}")
+        if stack.durable:
+            port = stack.durable.emulator_url.rpartition(":")[2]
+            lines.append(f"  sam local: DURABLE_EXECUTIONS_EXTERNAL_EMULATOR_PORT={port}")
     return [*lines, "", "Try it:", f"  {_curl(stack)}", ""]
 
 
@@ -169,7 +193,8 @@ def _list(arguments: argparse.Namespace, path: str, form: str) -> int:
         return 0
     for item in found:
         print(form.format(**{"attempts": 0, **item}))
-    print(f"{len(found)} {path.replace('-', ' ')}")
+    what = path.replace("-", " ")
+    print(f"{len(found)} {what if len(found) != 1 else what.removesuffix('s')}")
     return 0
 
 

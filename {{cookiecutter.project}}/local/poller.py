@@ -36,10 +36,11 @@ Message = dict[str, Any]
 
 @dataclass(frozen=True)
 class Mapping:
-    """One SQS event of a function (`window` in seconds, `queue` a logical id)."""
+    """One SQS event of a function (`window` and `visibility` in seconds, `queue` a logical id)."""
 
     function: str
     queue: str
+    visibility: int
     batch_size: int
     window: int
     concurrency: int | None
@@ -69,25 +70,26 @@ def mappings(template: Template) -> tuple[list[Mapping], list[str]]:
             mapping = Mapping(
                 function.name,
                 queue,
+                visibility=int(attributes.get("VisibilityTimeout", 30)),
                 batch_size=int(p.get("BatchSize", 10)),
                 window=int(p.get("MaximumBatchingWindowInSeconds", 0)),
                 concurrency=None if maximum is None else int(maximum),
                 partial="ReportBatchItemFailures" in (p.get("FunctionResponseTypes") or []),
                 fifo=is_true(attributes.get("FifoQueue")),
             )
-            if problem := _refusal(mapping, function, int(attributes.get("VisibilityTimeout", 30))):
+            if problem := _refusal(mapping, function):
                 raise TemplateError(f"{where}: AWS refuses this event source: {problem}")
             if is_true(p.get("Enabled", True)):
                 found.append(mapping)
     return found, unsupported
 
 
-def _refusal(mapping: Mapping, function: Function, visibility: int) -> str:
+def _refusal(mapping: Mapping, function: Function) -> str:
     """Say why AWS would not create a mapping; empty when it would."""
     size, window, concurrency = mapping.batch_size, mapping.window, mapping.concurrency
-    late = f"the queue's VisibilityTimeout ({visibility}) is below the function's Timeout"
+    late = f"the queue's VisibilityTimeout ({mapping.visibility}) is below the function's Timeout"
     for broken, reason in (
-        (visibility < function.timeout, f"{late} ({function.timeout})"),
+        (mapping.visibility < function.timeout, f"{late} ({function.timeout})"),
         (not 1 <= size <= 10_000, "BatchSize must be 1 to 10000"),
         (not 0 <= window <= 300, "MaximumBatchingWindowInSeconds must be 0 to 300"),
         (mapping.fifo and size > 10, "BatchSize of a FIFO queue is at most 10"),
@@ -249,6 +251,8 @@ class Poller:
         kept = failed(invocation.payload, messages) if self.mapping.partial else set()
         if invocation.error:
             kept = {m["MessageId"] for m in messages}
+            back = f"back in the queue, or dead-lettered, in {self.mapping.visibility} s"
+            self._runner.log(invocation.function, f"{invocation.source}: {back}")
         if self.mapping.fifo:
             kept = with_followers(kept, messages)
         if kept:

@@ -95,7 +95,7 @@ def _explain(error: fastjsonschema.JsonSchemaValueException) -> tuple[str, str]:
     if error.rule == "additionalProperties":
         known = error.definition.get("properties", {})
         surplus = next((name for name in error.value if name not in known), "")
-        return ".".join([*path, surplus]), "is not known"
+        return ".".join([*path, surplus or '""']), "is not known"
     return ".".join(path), error.message.removeprefix(error.name or "").strip()
 
 

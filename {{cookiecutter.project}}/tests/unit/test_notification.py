@@ -33,6 +33,13 @@ def test_a_finished_job_is_announced_once(announced: Read) -> None:
     assert message["MessageAttributes"] == {"status": {"Type": "String", "Value": "completed"}}
 
 
+def test_a_message_is_no_longer_than_its_text(announced: Read) -> None:
+    # SNS takes 256 KB. As \u escapes, the characters of a large result could exceed them.
+    announce(store.complete(given.running(), {"text": "é"}))
+    (message,) = announced()
+    assert '"text": "é"' in message["Message"]
+
+
 def test_a_job_that_finishes_again_is_announced_again(announced: Read) -> None:
     failed = given.failed()
     announce(failed)

@@ -108,6 +108,7 @@ def _nested(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"sites": [{"host": "abcd", "port": 1}]}, "sites.0.host", "must be shorter than or"),
         ({"sites": [{"host": "a"}]}, "sites.0.port", "is missing"),
         ({"sites": [{"host": "a", "port": 1, "x": 1}]}, "sites.0.x", "is not known"),
+        ({"sites": [{"host": "a", "port": 1, "": 1}]}, 'sites.0.""', "is not known"),
         ({}, "", "must contain at least 1 properties"),
     ],
 )

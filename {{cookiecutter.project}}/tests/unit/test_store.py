@@ -302,6 +302,8 @@ def test_an_expired_job_is_unknown(clock: Clock) -> None:
 
     clock.forward(1)
     assert store.get(job.job_id) is None
+    clock.forward(1)
+    assert store.get(job.job_id) is None
 
 
 def test_an_expired_job_makes_room(clock: Clock) -> None:

@@ -1,0 +1,107 @@
+"""The laptop stack of the durable variant: its page, and what it says for a missing emulator."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.baked import BakedProject
+from tests.conftest import Oven
+from tests.laptop.browser import Browser
+
+SERVE = """
+import sys
+from local.stack import Stack
+with Stack(".", {"RetryBaseSeconds": "0"}) as stack:
+    print(stack.url, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture(scope="module")
+def project(baked: Oven) -> BakedProject:
+    """The durable variant."""
+    return baked(worker="durable")
+
+
+@pytest.fixture(scope="module")
+def url(project: BakedProject) -> Iterator[str]:
+    """The address of its laptop stack."""
+    stack = subprocess.Popen(
+        [sys.executable, "-B", "-c", SERVE],
+        cwd=project.path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert stack.stdout
+    yield stack.stdout.readline().strip()
+    stack.communicate()
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Browser]:
+    """A page."""
+    opened = Browser(tmp_path / "profile")
+    yield opened
+    opened.close()
+
+
+def until(happened: Callable[[], bool], seconds: float = 60) -> None:
+    """Wait until something has happened."""
+    ends = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < ends, "it has not happened"
+        time.sleep(0.1)
+
+
+def test_the_page_shows_the_steps_of_an_execution(url: str, browser: Browser) -> None:
+    """As they come: those before the answer, then all of them."""
+    payload = {"customer": "ada", "delay_seconds": 0, "approval": True}
+    job_id = httpx.post(f"{url}/jobs", json=payload).json()["job_id"]
+    browser.open(f"{url}/_local")
+
+    def steps() -> str:
+        return str(browser.run("document.getElementById('executions')?.innerText"))
+
+    until(lambda: "start-trial: succeeded" in steps() and "approval: started" in steps())
+    assert job_id in steps()
+    assert "follow-up" not in steps()
+
+    job = httpx.get(f"{url}/jobs/{job_id}")
+    assert job.json()["status"] == "waiting"
+    httpx.post(f"{url}/jobs/{job_id}/callback", json={"approved": True}).raise_for_status()
+
+    until(lambda: "follow-up: succeeded" in steps() and "end: succeeded" in steps())
+    assert browser.errors == []
+
+
+def test_a_missing_emulator_is_named(project: BakedProject, tmp_path: Path) -> None:
+    """One line that says what to do, and nothing is left running."""
+    (tmp_path / "aws_durable_execution_sdk_python_testing").mkdir()
+    (tmp_path / "aws_durable_execution_sdk_python_testing" / "__init__.py").touch()
+    done = subprocess.run(
+        [sys.executable, "-B", "-m", "local", "--port", "0"],
+        cwd=project.path,
+        env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == 2
+    assert done.stderr == (
+        "local: the emulator of durable executions does not start; run `make setup`\n"
+    )
+
+
+def test_the_json_of_the_page_holds_executions(url: str) -> None:
+    """For scripts."""
+    state = json.loads(httpx.get(f"{url}/_local/state").text)
+    assert {"name", "function", "status", "operations"} <= state["executions"][0].keys()

@@ -8,6 +8,7 @@ Any Python 3.8 can start it; it looks for one that is new enough. It does nothin
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 VENV_PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 STAMP = VENV / "installed"
+FOUND = re.compile("Collecting ")
 PYPROJECT = ROOT / "pyproject.toml"
 # The generated project's requirements, where they have their home.
 REQUIREMENTS = (
@@ -83,7 +85,15 @@ def install() -> None:
     lines = (line for file in REQUIREMENTS for line in file.read_text("utf-8").splitlines())
     packages += [line.partition("#")[0].strip() for line in lines if line[:1].isalpha()]
     say("installing what the tests need into .venv (some minutes, once) ...")
-    run(VENV_PYTHON, "-m", "pip", "-qq", "install", *packages)
+    command = [str(VENV_PYTHON), "-m", "pip", "install", "--progress-bar", "off", *packages]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as pip:
+        for found, line in enumerate(filter(FOUND.match, pip.stdout or ()), 1):
+            if sys.stderr.isatty():  # one line that changes
+                print(f"\r[setup] {found}: {line.split()[1]:<60.60}", end="", file=sys.stderr)
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
+    if pip.returncode != 0:
+        raise SetupError("pip could not install it all, see above")
 
 
 def main() -> int:

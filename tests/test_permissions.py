@@ -7,7 +7,6 @@ the template, translated by SAM, decide about each of them. docs/permissions.md 
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pytest
 
@@ -26,12 +25,22 @@ from tests.permissions.audit import (
     unused,
 )
 from tests.permissions.calls import Call, record
-from tests.permissions.evaluator import ACCOUNT, ALLOWED, Request, decide, policy
+from tests.permissions.evaluator import (
+    ACCOUNT,
+    ALLOWED,
+    DENIED,
+    FORBIDDEN,
+    Request,
+    allow,
+    decide,
+    policy,
+)
 from tests.permissions.policies import Policies
 from tests.rules import Edit, put
 from tests.rules.http_api import operations
 from tests.rules.rule import ALARM, FUNCTION, QUEUE, TOPIC, add, drop
-from tests.support.sam import REGION
+
+pytestmark = pytest.mark.proof
 
 Record = Callable[[str], list[Call]]
 
@@ -67,210 +76,9 @@ class Variant:
 def variant(request: pytest.FixtureRequest, baked: Oven, recorded: Record) -> Variant:
     """Each template."""
     worker, auth = request.param
-    stack = Stack.of(baked(worker=worker, auth=auth)).having(**EVERYTHING)
-    return Variant(Policies(stack), recorded(worker))
-
-
-EVERYTHING = {"NotificationEmail": "jobs@example.com", "AlarmEmail": "alarms@example.com"}
-
-# ---------------------------------------------------------------- the evaluator
-
-
-TABLE = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/JobsTable"
-JOBS = f"arn:aws:sqs:{REGION}:{ACCOUNT}:JobsQueue"
-ALARMS = f"arn:aws:sns:{REGION}:{ACCOUNT}:AlarmTopic"
-WORKER = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:WorkerFunction"
-EXECUTION = f"{WORKER}:7/durable-execution/name/id"
-ROLE = f"arn:aws:iam::{ACCOUNT}:role/role"
-DENIED, FORBIDDEN = "ImplicitlyDenied", "ExplicitlyDenied"
-
-
-def allow(action: str | list[str], resource: str, **more: Any) -> dict[str, Any]:
-    """A statement."""
-    return {"Effect": "Allow", "Action": action, "Resource": resource, **more}
-
-
-def role(action: str, resource: str, *own: dict[str, Any], **more: Any) -> Request:
-    """A role with these statements asks for something."""
-    return Request(ROLE, action, resource, identity=[policy(list(own))], **more)
-
-
-TLS_ONLY = {
-    **allow("sqs:*", "*", Principal="*", Condition={"Bool": {"aws:SecureTransport": "false"}}),
-    "Effect": "Deny",
-}
-TLS, NO_TLS = ({"aws:SecureTransport": value} for value in ("true", "false"))
-FROM_HERE = allow(
-    "sns:Publish",
-    ALARMS,
-    Principal={"Service": CLOUDWATCH},
-    Condition={"StringEquals": {"aws:SourceAccount": ACCOUNT}},
-)
-ONE_ROUTE = allow(
-    "lambda:InvokeFunction",
-    WORKER,
-    Principal={"Service": API_GATEWAY},
-    Condition={"ArnLike": source("GET /jobs/*") | {}},
-)
-ONE_ROUTE["Condition"]["ArnLike"].pop("aws:SecureTransport")
-
-KNOWN = {
-    "allowed": (role("dynamodb:GetItem", TABLE, allow("dynamodb:GetItem", TABLE)), ALLOWED),
-    "nothing said": (role("dynamodb:GetItem", TABLE), DENIED),
-    "another action": (role("dynamodb:PutItem", TABLE, allow("dynamodb:GetItem", TABLE)), DENIED),
-    "another resource": (
-        role("dynamodb:GetItem", TABLE, allow("dynamodb:GetItem", f"{TABLE}2")),
-        DENIED,
-    ),
-    "case of an action": (
-        role("dynamodb:GetItem", TABLE, allow("DynamoDB:getitem", TABLE)),
-        ALLOWED,
-    ),
-    "case of a resource": (
-        role("dynamodb:GetItem", TABLE, allow("dynamodb:GetItem", TABLE.lower())),
-        DENIED,
-    ),
-    "stars": (role("dynamodb:GetItem", TABLE, allow("dynamodb:*Item", TABLE[:-5] + "*")), ALLOWED),
-    "question mark": (role("sqs:SendMessage", JOBS, allow("sqs:SendMessag?", JOBS)), ALLOWED),
-    "explicit deny wins": (
-        role(
-            "dynamodb:GetItem",
-            TABLE,
-            allow("*", "*"),
-            {**allow("dynamodb:Get*", TABLE), "Effect": "Deny"},
-        ),
-        FORBIDDEN,
-    ),
-    "NotAction": (
-        role("sqs:SendMessage", JOBS, {"Effect": "Allow", "NotAction": "sqs:*", "Resource": "*"}),
-        DENIED,
-    ),
-    "NotResource": (
-        role("sqs:SendMessage", JOBS, {"Effect": "Allow", "Action": "*", "NotResource": TABLE}),
-        ALLOWED,
-    ),
-    "alias": (
-        role(
-            "lambda:InvokeFunction",
-            f"{WORKER}:live",
-            allow("lambda:InvokeFunction", f"{WORKER}:live"),
-        ),
-        ALLOWED,
-    ),
-    "alias of an unqualified grant": (
-        role("lambda:InvokeFunction", f"{WORKER}:live", allow("lambda:InvokeFunction", WORKER)),
-        DENIED,
-    ),
-    "execution": (
-        role(
-            "lambda:StopDurableExecution",
-            EXECUTION,
-            allow("lambda:StopDurableExecution", f"{WORKER}:*"),
-        ),
-        ALLOWED,
-    ),
-    "execution of an unqualified grant": (
-        role(
-            "lambda:StopDurableExecution", EXECUTION, allow("lambda:StopDurableExecution", WORKER)
-        ),
-        DENIED,
-    ),
-    "with TLS": (
-        role(
-            "sqs:SendMessage",
-            JOBS,
-            allow("sqs:SendMessage", JOBS),
-            resource_policy=[TLS_ONLY],
-            context=TLS,
-        ),
-        ALLOWED,
-    ),
-    "without TLS": (
-        role(
-            "sqs:SendMessage",
-            JOBS,
-            allow("sqs:SendMessage", JOBS),
-            resource_policy=[TLS_ONLY],
-            context=NO_TLS,
-        ),
-        FORBIDDEN,
-    ),
-    "a service": (
-        Request(
-            CLOUDWATCH,
-            "sns:Publish",
-            ALARMS,
-            resource_policy=[FROM_HERE],
-            context={"aws:SourceAccount": ACCOUNT},
-        ),
-        ALLOWED,
-    ),
-    "a service for another account": (
-        Request(
-            CLOUDWATCH,
-            "sns:Publish",
-            ALARMS,
-            resource_policy=[FROM_HERE],
-            context={"aws:SourceAccount": OTHER_ACCOUNT},
-        ),
-        DENIED,
-    ),
-    "another service": (
-        Request(
-            API_GATEWAY,
-            "sns:Publish",
-            ALARMS,
-            resource_policy=[FROM_HERE],
-            context={"aws:SourceAccount": ACCOUNT},
-        ),
-        DENIED,
-    ),
-    "a route": (
-        Request(
-            API_GATEWAY,
-            "lambda:InvokeFunction",
-            WORKER,
-            resource_policy=[ONE_ROUTE],
-            context=source("GET /jobs/{job_id}"),
-        ),
-        ALLOWED,
-    ),
-    "another route": (
-        Request(
-            API_GATEWAY,
-            "lambda:InvokeFunction",
-            WORKER,
-            resource_policy=[ONE_ROUTE],
-            context=source("POST /jobs"),
-        ),
-        DENIED,
-    ),
-    "another account's role": (
-        Request(STRANGER, "sqs:SendMessage", JOBS, [policy([allow("*", "*")])]),
-        DENIED,
-    ),
-}
-
-
-def test_the_evaluator_knows_the_known_cases() -> None:
-    requests, expected = zip(*KNOWN.values(), strict=True)
-
-    assert dict(zip(KNOWN, decide(requests), strict=True)) == dict(
-        zip(KNOWN, expected, strict=True)
-    )
-
-
-def test_the_evaluator_knows_what_there_is() -> None:
-    """An action that does not exist, and one that does not act on such a resource, are errors."""
-    misspelt, misplaced = decide(
-        [
-            role("dynamodb:FetchItem", TABLE, allow("dynamodb:*", "*")),
-            role("dynamodb:GetItem", JOBS, allow("*", "*")),
-        ]
-    )
-
-    assert "invalid.action" in misspelt
-    assert "no.resource.types" in misplaced
+    stack = Stack.of(baked(worker=worker, auth=auth))
+    subscribed = stack.having(NotificationEmail="jobs@example.com", AlarmEmail="a@example.com")
+    return Variant(Policies(subscribed), recorded(worker))
 
 
 # ---------------------------------------------------------------- the functions' roles
@@ -556,7 +364,7 @@ def test_subscribers_need_no_permission(variant: Variant) -> None:
 
 
 def test_the_document_shows_it(baked: Oven, recorded: Record) -> None:
-    """When it does not: `python -m tests.permissions` writes it anew."""
+    """When it does not: `python -m tests.permissions.document` writes it anew."""
     written = (KIT / "docs" / "permissions.md").read_text(encoding="utf-8")
     shown = document.tables({worker: recorded(worker) for worker in QUESTIONS["worker"]})
 

@@ -22,6 +22,8 @@ from tests.rules.rule import drop
 from tests.support import tools
 from tests.support.machine import run
 
+pytestmark = pytest.mark.proof
+
 Finding = tuple[str, str]
 """A check's id, and the logical id of the resource that it found wanting."""
 

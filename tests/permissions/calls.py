@@ -164,8 +164,8 @@ def _queue(flow: Flow) -> None:
         queued = str(flow.post("a-key", site=site).json()["job_id"])
         assert flow.post("a-key", site=site).headers["idempotent-replayed"] == "true"
         flow.ask(queued, "cancel")
-    with flow.stack.paused("WorkerFunction"):  # two in one batch, with time for one
-        for _ in range(2):
+    with flow.stack.paused("WorkerFunction"):  # in one batch, with time for one
+        for _ in range(3):
             flow.post(site=site, pages=1, seconds_per_page=4)
     flow.until_noted("WorkerFunction", "sqs:SendMessage")
     with flow.without("JobEventsTopic"):  # an effect that fails is forgotten
@@ -214,6 +214,7 @@ def _durable(flow: Flow) -> None:
     with flow.without("JobEventsTopic"):
         stopped = flow.run("waiting", customer=who, delay_seconds=600)
         _stop(flow.stack, stopped)
+        flow.wait(stopped, "failed")
         flow.until_noted("DeadLetterFunction", "dynamodb:DeleteItem")
     worker = flow.stack.runners.pop("WorkerFunction")  # Lambda knows no such function
     assert flow.post(**soon).status_code == httpx.codes.SERVICE_UNAVAILABLE

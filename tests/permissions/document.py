@@ -1,19 +1,31 @@
-"""docs/permissions.md: what each function asks of AWS, as a table."""
+"""docs/permissions.md: what each function asks of AWS, as a table.
+
+    python -m tests.permissions.document
+
+runs each variant's jobs and writes it anew.
+"""
 
 import re
+import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests import KIT
-from tests.permissions.calls import Call
+from tests.baked import QUESTIONS, bake, copy_kit
+
+if TYPE_CHECKING:
+    from tests.permissions.calls import Call
 
 PAGE = KIT / "docs" / "permissions.md"
-MARK = "<!-- From here on written by `python -m tests.permissions`. -->\n"
+MARK = "<!-- From here on written by `python -m tests.permissions.document`. -->\n"
 
 _TITLES = {"queue": "Queue", "durable": "Durable function"}
 
 
-def tables(calls: dict[str, list[Call]]) -> str:
+def tables(calls: dict[str, list["Call"]]) -> str:
     """The generated part of the page, from each variant's calls."""
     lines = [MARK]
     for worker, every in calls.items():
@@ -26,13 +38,7 @@ def tables(calls: dict[str, list[Call]]) -> str:
     return "".join(lines)
 
 
-def write(calls: dict[str, list[Call]]) -> None:
-    """Write the page anew, from the mark on."""
-    before = PAGE.read_text(encoding="utf-8").partition(MARK)[0]
-    PAGE.write_text(before + tables(calls), encoding="utf-8")
-
-
-def _rows(calls: Iterable[Call]) -> Iterator[tuple[str, str, str]]:
+def _rows(calls: "Iterable[Call]") -> Iterator[tuple[str, str, str]]:
     """Resource, actions and code: the actions that the same code takes are one row."""
     places: dict[tuple[str, str], list[str]] = {}
     for call in calls:
@@ -62,3 +68,23 @@ def _place(place: str) -> str:
         return place
     module, name = found.groups()
     return name if "." in name or name == module else f"{module}.{name}"
+
+
+def main() -> None:
+    """Write the page anew, from the mark on."""
+    sys.path.append(str(KIT / "{{cookiecutter.project}}"))  # where `local` is
+    sys.dont_write_bytecode = True
+    from tests.permissions.calls import record
+
+    calls = {}
+    with tempfile.TemporaryDirectory() as folder:
+        kit = copy_kit(Path(folder, "kit"))
+        for worker in QUESTIONS["worker"]:
+            project = bake(kit, Path(folder, worker), {"worker": worker})
+            calls[worker] = record(project, worker, project.path)
+    before = PAGE.read_text(encoding="utf-8").partition(MARK)[0]
+    PAGE.write_text(before + tables(calls), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -3,7 +3,8 @@
 It knows actions, resource types and condition keys from AWS's own service reference, so that a
 misspelt action or a resource of the wrong kind is an error. Python has nothing of the kind that is
 maintained: moto's evaluator knows no conditions. What it does not know: the policies of KMS keys,
-which are not in a template, and service control policies.
+which are not in a template, and service control policies. Its licence is the AGPL: it is run as a
+tool, and nothing of it is shipped.
 https://github.com/cloud-copilot/iam-simulate
 """
 
@@ -22,7 +23,7 @@ from tests.support import tools
 from tests.support.machine import CACHE, lock, run, say
 
 ACCOUNT = "000000000000"
-ALLOWED = "Allowed"
+ALLOWED, DENIED, FORBIDDEN = "Allowed", "ImplicitlyDenied", "ExplicitlyDenied"
 
 _HERE = Path(__file__).parent
 _NODE = (20, 0, 0)
@@ -44,13 +45,18 @@ class Request:
     context: dict[str, str] = field(default_factory=lambda: {"aws:SecureTransport": "true"})
 
 
+def allow(action: str | list[str], resource: str, **more: Any) -> dict[str, Any]:
+    """A statement."""
+    return {"Effect": "Allow", "Action": action, "Resource": resource, **more}
+
+
 def policy(statements: list[dict[str, Any]]) -> dict[str, Any]:
     """A policy document."""
     return {"Version": "2012-10-17", "Statement": statements}
 
 
 def decide(requests: Iterable[Request]) -> list[str]:
-    """Each request's fate: Allowed, ImplicitlyDenied, ExplicitlyDenied, or why there is none."""
+    """Each request's fate: ALLOWED, DENIED, FORBIDDEN, or why it cannot be one on AWS."""
     simulations = [
         {
             "request": {

@@ -9,6 +9,7 @@ import time
 import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
@@ -35,13 +36,18 @@ def request(url: str, payload: dict[str, Any] | None = None) -> dict[str, Any]:
         return job
 
 
-def run_job(stack: Stack) -> None:
-    """Send one job and wait for its end."""
+def run_job(stack: Stack) -> float:
+    """Send one job, wait for its end and return the milliseconds from the request to that.
+
+    The job itself tells when it ended: polling for the moment would slow down what is polled.
+    """
+    start = time.time()
     job = request(f"{stack.url}/jobs", samples.HAPPY)
     while job["status"] not in TERMINAL:
-        time.sleep(0.001)
+        time.sleep(0.02)
         job = request(f"{stack.url}/jobs/{job['job_id']}")
     assert job["status"] == "completed", job
+    return (datetime.fromisoformat(job["finished_at"]).timestamp() - start) * 1000
 
 
 def floor(aws: Emulator, queue: str) -> None:
@@ -87,9 +93,10 @@ def main() -> None:
         bare, jobs = [], []
         for _ in range(JOBS_IN_A_ROW):
             bare.append(milliseconds(lambda: floor(stack.aws, queue)))
-            jobs.append(milliseconds(lambda: run_job(stack)))
+            jobs.append(run_job(stack))
         one, alone = statistics.median(jobs), statistics.median(bare)
-        show(f"warm POST to completed, median of {JOBS_IN_A_ROW}", one, 50, "ms")
+        budget = None if stack.durable else 50
+        show(f"warm POST to completed, median of {JOBS_IN_A_ROW}", one, budget, "ms")
         show("  the same : the AWS calls of a job alone", one / alone, None, "x")
 
         start = time.perf_counter()
@@ -97,7 +104,7 @@ def main() -> None:
             url = f"{stack.url}/jobs"
             list(pool.map(lambda _: request(url, samples.HAPPY), range(JOBS_AT_ONCE)))
         while unfinished(stack):
-            time.sleep(0.05)
+            time.sleep(0.5)
         drained = time.perf_counter() - start
         show(f"{JOBS_AT_ONCE} jobs at once, drained", JOBS_AT_ONCE / drained, None, "jobs/s")
         floor_seconds = JOBS_AT_ONCE * alone / 1000

@@ -20,7 +20,8 @@ from typing import Any
 
 import pytest
 
-from local.http_api import BODY_LIMIT, CALLER_HEADER, Answer, Front
+from local.http_api import CALLER_HEADER, Front
+from local.server import BODY_LIMIT, Answer
 from local.stack import Stack
 from tests import KIT
 from tests.baked import BakedProject

@@ -9,7 +9,8 @@ from botocore.config import Config
 
 import dispatch
 import last_words
-from local.durable import Answer, Durable
+from local.durable import Durable
+from local.server import Answer
 from tests.unit.emulated import AWS
 
 
@@ -60,5 +61,5 @@ class Engine(Durable):
         self.asked.append((path, body))
         known = (status for end, status in self.answers.items() if path.endswith(end))
         status, content = next(known, (200, {"StopTimestamp": 0}))
-        headers = {"x-amzn-errortype": str(content["Code"])} if "Code" in content else {}
+        headers = [("x-amzn-errortype", str(content["Code"]))] if "Code" in content else []
         return status, headers, json.dumps(content).encode()

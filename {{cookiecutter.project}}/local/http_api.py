@@ -8,34 +8,26 @@ https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-cors.html
 """
 
 import base64
-import io
 import json
 import re
-import socketserver
 import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 from email.message import Message
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from werkzeug.serving import DechunkedInput
-
 from .sandbox import Invocation, Runner
+from .server import Answer, Headers, Server
 from .template import ACCOUNT, Template, is_true
 
-BODY_LIMIT = 10 * 1024 * 1024  # bytes
 CALLER_HEADER = "x-local-caller"
 _TIMEOUT = 30.0  # seconds that an integration may take
 _TEXT_TYPES = re.compile(r"text/.*|application/(.*\+)?(json|xml)|application/javascript")
 _OWN_HEADERS = ("connection", "content-length", "date", "server", "transfer-encoding")
 _REFUSALS = {"iam": (403, "Forbidden"), "jwt": (401, "Unauthorized")}
-
-Headers = list[tuple[str, str]]
-Answer = tuple[int, Headers, bytes]
 
 
 @dataclass(frozen=True)
@@ -192,14 +184,11 @@ def cors_headers(rules: dict[str, Any], origin: str | None, *names: str) -> Head
     return [(f"access-control-{header}", value) for header, value in found.items()]
 
 
-class Front(ThreadingHTTPServer):
+class Front(Server):
     """The server. `local(path)` answers what begins with /_local; `log` gets a line per request.
 
     Raises OSError when the port is taken.
     """
-
-    daemon_threads = True
-    request_queue_size = 128
 
     def __init__(
         self,
@@ -214,18 +203,17 @@ class Front(ThreadingHTTPServer):
         anything = {"AllowOrigins": ["*"], "AllowMethods": ["*"], "AllowHeaders": ["*"]}
         self.cors: dict[str, Any] = anything if rules is True else rules
         self.runners, self.local, self.log = runners, local, log
-        super().__init__(("127.0.0.1", port), _Handler)
+        super().__init__("127.0.0.1", port)
 
-    def server_bind(self) -> None:
-        """Bind without looking the host's name up, which can take seconds."""
-        socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = "127.0.0.1", self.server_address[1]
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Stay quiet about clients that went away."""
-
-    def respond(self, method: str, target: str, headers: Message, body: bytes) -> Answer:
+    def respond(self, method: str, target: str, headers: Message, body: bytes | None) -> Answer:
         """Answer one request."""
+        if (urlsplit(target).path + "/").startswith("/_local/"):
+            host = headers.get("host", "").rpartition(":")[0]
+            # Another name would be a web page that has its domain point to this machine.
+            known = host in ("127.0.0.1", "localhost")
+            return self.local(target) if known else own_answer(403, "Forbidden")
+        if body is None:
+            return own_answer(413, "Request Entity Too Large")
         origin = headers.get("origin")
         if self.cors and method == "OPTIONS" and headers.get("access-control-request-method"):
             names = ("AllowMethods", "AllowHeaders", "MaxAge")
@@ -252,60 +240,3 @@ class Front(ThreadingHTTPServer):
         milliseconds = (time.monotonic() - started) * 1000
         self.log(route.function, f"{method} {path} → {result[0]} in {milliseconds:.0f} ms")
         return result
-
-
-class _Handler(BaseHTTPRequestHandler):
-    """One connection. Head and body leave in one packet; separate ones cost 40 ms a request."""
-
-    protocol_version = "HTTP/1.1"
-    wbufsize = -1
-    disable_nagle_algorithm = True
-    server: Front
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing; `Front` does."""
-
-    def _serve(self) -> None:
-        if self.server.socket.fileno() < 0:  # closed meanwhile; this connection was kept open
-            self.close_connection = True
-            return
-        if (urlsplit(self.path).path + "/").startswith("/_local/"):
-            host = self.headers.get("host", "").rpartition(":")[0]
-            # Another name would be a web page that has its domain point to this machine.
-            known = host in ("127.0.0.1", "localhost")
-            self._send(self.server.local(self.path) if known else own_answer(403, "Forbidden"))
-            return
-        body = self._read_body()
-        if body is None:
-            self.close_connection = True
-            self._send(own_answer(413, "Request Entity Too Large"))
-        else:
-            self._send(self.server.respond(self.command, self.path, self.headers, body))
-
-    def __getattr__(self, name: str) -> Callable[[], None]:
-        if name.startswith("do_"):  # every method is served alike
-            return self._serve
-        raise AttributeError(name)
-
-    def _read_body(self) -> bytes | None:
-        stream: Any = self.rfile
-        length = int(self.headers.get("content-length") or 0)
-        if "chunked" in self.headers.get("transfer-encoding", "").lower():
-            stream, length = io.BufferedReader(DechunkedInput(stream)), BODY_LIMIT + 1
-        elif length > BODY_LIMIT:
-            return None
-        body: bytes = stream.read(length)
-        return body if len(body) <= BODY_LIMIT else None
-
-    def _send(self, result: Answer) -> None:
-        status, headers, content = result
-        self.send_response_only(status)
-        for name, value in (*headers, ("date", self.date_time_string())):
-            self.send_header(name, value)
-        if status not in (204, 304):
-            self.send_header("content-length", str(len(content)))
-        if self.close_connection:
-            self.send_header("connection", "close")
-        self.end_headers()
-        if self.command != "HEAD" and status not in (204, 304):
-            self.wfile.write(content)

@@ -21,10 +21,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from .emulator import LOOPBACK, Emulator
-from .http_api import Answer, Front, own_answer
+from .http_api import Front, own_answer
 from .poller import Poller, mappings
 from .processes import Guard
 from .sandbox import InitError, Invocation, Runner
+from .server import Answer
 from .template import FUNCTION, QUEUE, Template, TemplateError
 
 __all__ = ["InitError", "Stack", "TemplateError"]

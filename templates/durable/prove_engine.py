@@ -1,7 +1,6 @@
 """What of the campaign depends on the engine: here, durable executions."""
 
 import json
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -49,14 +48,6 @@ CARDS = (
 )
 
 
-def prepare(stack: Stack) -> None:
-    """Let messages that were not deleted come back soon."""
-    for queue, seconds in VISIBILITY_SECONDS.items():
-        stack.aws.client("sqs").set_queue_attributes(
-            QueueUrl=stack.aws.queue_url(queue), Attributes={"VisibilityTimeout": str(seconds)}
-        )
-
-
 def deliver_again(stack: Stack, messages: list[str]) -> None:
     """Begin a job's executions once more, twice, under the names that they have."""
     lambda_ = boto3.client("lambda", endpoint_url=stack.durable.url, **_ACCESS)
@@ -74,14 +65,6 @@ def deliver_again(stack: Stack, messages: list[str]) -> None:
 def busy(stack: Stack) -> bool:
     """Whether any execution is under way."""
     return any(e.status == "RUNNING" for e in list(stack.durable.executions.values()))
-
-
-def dead_letters(stack: Stack) -> list[str]:
-    """Return the job ids in the dead-letter queue. Waits until all of it is visible."""
-    with stack.paused("DeadLetterFunction"):
-        while _depth(stack, "DeadLetterQueue", "NotVisible", "Delayed"):
-            time.sleep(0.2)
-        return [json.loads(letter["body"])["job_id"] for letter in stack.dead_letters()]
 
 
 def floor(stack: Stack, jobs: int, callers: int) -> None:
@@ -108,11 +91,3 @@ def floor(stack: Stack, jobs: int, callers: int) -> None:
 
     with ThreadPoolExecutor(callers) as pool:
         list(pool.map(run, range(jobs)))
-
-
-def _depth(stack: Stack, queue: str, *kinds: str) -> int:
-    names = [f"ApproximateNumberOfMessages{kind}" for kind in kinds]
-    depths = stack.aws.client("sqs").get_queue_attributes(
-        QueueUrl=stack.aws.queue_url(queue), AttributeNames=names
-    )
-    return sum(int(depths["Attributes"][name]) for name in names)

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -75,14 +74,6 @@ CARDS = (
 )
 
 
-def prepare(stack: Stack) -> None:
-    """Let messages that were not deleted come back soon."""
-    for queue, seconds in VISIBILITY_SECONDS.items():
-        stack.aws.client("sqs").set_queue_attributes(
-            QueueUrl=stack.aws.queue_url(queue), Attributes={"VisibilityTimeout": str(seconds)}
-        )
-
-
 def deliver_again(stack: Stack, messages: list[str]) -> None:
     """Deliver a job's messages once more, at once, and send them once more to the queue."""
     url, arn = stack.aws.queue_url("JobsQueue"), stack.aws.queue_arn("JobsQueue")
@@ -100,15 +91,8 @@ def deliver_again(stack: Stack, messages: list[str]) -> None:
 
 def busy(stack: Stack) -> bool:
     """Whether any message may still be delivered to the worker."""
-    return _depth(stack, "JobsQueue", "", "NotVisible", "Delayed") > 0
-
-
-def dead_letters(stack: Stack) -> list[str]:
-    """Return the job ids in the dead-letter queue. Waits until all of it is visible."""
-    with stack.paused("DeadLetterFunction"):
-        while _depth(stack, "DeadLetterQueue", "NotVisible", "Delayed"):
-            time.sleep(0.2)
-        return [json.loads(letter["body"])["job_id"] for letter in stack.dead_letters()]
+    (jobs,) = (queue for queue in stack.queues() if queue["name"] == "JobsQueue")
+    return any(jobs[state] for state in ("visible", "in_flight", "delayed"))
 
 
 def floor(stack: Stack, jobs: int, callers: int) -> None:
@@ -145,11 +129,3 @@ def floor(stack: Stack, jobs: int, callers: int) -> None:
     with ThreadPoolExecutor(callers) as pool:
         list(pool.map(accept, range(jobs)))
         list(pool.map(run, range(jobs)))
-
-
-def _depth(stack: Stack, queue: str, *kinds: str) -> int:
-    names = [f"ApproximateNumberOfMessages{kind}" for kind in kinds]
-    depths = stack.aws.client("sqs").get_queue_attributes(
-        QueueUrl=stack.aws.queue_url(queue), AttributeNames=names
-    )
-    return sum(int(depths["Attributes"][name]) for name in names)

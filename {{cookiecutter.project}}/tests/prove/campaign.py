@@ -93,7 +93,7 @@ class Campaign:
             self._receive_announcements()
             self._note_timeouts()
             if all(task.done() for task in self._tasks) and not engine.busy(self._stack):
-                letters = engine.dead_letters(self._stack)
+                letters = _dead_letters(self._stack)
                 self._follow()
                 if not any(self._story(letter).job_id for letter in letters):
                     return
@@ -165,7 +165,7 @@ class Campaign:
     def _collect(self) -> None:
         """Complete the stories with what is stored at the end, and what the owner is told."""
         self._note_timeouts()
-        for letter in engine.dead_letters(self._stack):
+        for letter in _dead_letters(self._stack):
             self._story(letter).dead_letters += 1
         items = {item["job_id"]: item for item in self._stack.jobs()}
         for story in self.stories:
@@ -221,7 +221,11 @@ def _stack(folder: Path) -> Iterator[Stack]:
         }
         properties["Handler"] = "tests.prove.sandbox.handler"
     with stack:
-        engine.prepare(stack)
+        # What was not deleted is soon back.
+        for queue, seconds in engine.VISIBILITY_SECONDS.items():
+            stack.aws.client("sqs").set_queue_attributes(
+                QueueUrl=stack.aws.queue_url(queue), Attributes={"VisibilityTimeout": str(seconds)}
+            )
         yield stack
 
 
@@ -234,3 +238,16 @@ def _listen(stack: Stack) -> str:
         TopicArn=stack.template.arn("JobEventsTopic"), Protocol="sqs", Endpoint=arn["QueueArn"]
     )
     return url
+
+
+def _dead_letters(stack: Stack) -> list[str]:
+    """Return the job ids in the dead-letter queue. Waits until all of it is visible."""
+
+    def hidden() -> bool:
+        dead = (queue for queue in stack.queues() if queue["dead_letter"])
+        return any(queue["in_flight"] or queue["delayed"] for queue in dead)
+
+    with stack.paused("DeadLetterFunction"):
+        while hidden():
+            time.sleep(0.2)
+        return [json.loads(letter["body"])["job_id"] for letter in stack.dead_letters()]

@@ -304,6 +304,13 @@ def test_the_integration_waits_30_seconds_at_most(stack: Stack) -> None:
     assert (waits["GET /fail"], waits["GET /late"]) == (30.0, 0.2)
 
 
+def test_what_lambda_would_not_take_is_413(client: httpx.Client) -> None:
+    for content in ("x" * 6_300_000, b"\xff" * 4_800_000):  # the second one grows in base64
+        answer = client.post("/things", content=content)
+        assert (answer.status_code, answer.json()["message"]) == (413, "Request Entity Too Large")
+    assert client.post("/things", content=b"\xff" * 4_600_000).status_code != 413
+
+
 def test_a_body_above_10_mb_is_413(stack: Stack, client: httpx.Client) -> None:
     connection = http.client.HTTPConnection(stack.url.removeprefix("http://"))
     connection.putrequest("POST", "/things")

@@ -24,6 +24,7 @@ from .server import Answer, Headers, Server
 from .template import ACCOUNT, Template, is_true
 
 CALLER_HEADER = "x-local-caller"
+_EVENT_LIMIT = 6 * 1024 * 1024  # bytes, of a synchronous invocation
 _TIMEOUT = 30.0  # seconds that an integration may take
 _TEXT_TYPES = re.compile(r"text/.*|application/(.*\+)?(json|xml)|application/javascript")
 _OWN_HEADERS = ("connection", "content-length", "date", "server", "transfer-encoding")
@@ -169,6 +170,9 @@ def own_answer(status: int, message: str) -> Answer:
     return status, [("content-type", "application/json")], json.dumps({"message": message}).encode()
 
 
+_TOO_LARGE = own_answer(413, "Request Entity Too Large")
+
+
 def cors_headers(rules: dict[str, Any], origin: str | None, *names: str) -> Headers:
     """Return the headers that a CorsConfiguration gives an origin; none to one it leaves out."""
     origins = rules.get("AllowOrigins") or []
@@ -213,7 +217,7 @@ class Front(Server):
             known = host in ("127.0.0.1", "localhost")
             return self.local(target) if known else own_answer(403, "Forbidden")
         if body is None:
-            return own_answer(413, "Request Entity Too Large")
+            return _TOO_LARGE
         origin = headers.get("origin")
         if self.cors and method == "OPTIONS" and headers.get("access-control-request-method"):
             names = ("AllowMethods", "AllowHeaders", "MaxAge")
@@ -233,6 +237,8 @@ class Front(Server):
             return own_answer(*_REFUSALS[route.authorizer])
         try:
             made = event(route, method, target, headers, body)
+            if len(json.dumps(made, ensure_ascii=False).encode()) > _EVENT_LIMIT:
+                return _TOO_LARGE
             future = self.runners[route.function].invoke(made, f"{method} {path}")
             result = answer(future.result(route.timeout))
         except FutureTimeoutError:

@@ -1,10 +1,10 @@
 # A thin cover: every recipe is a plain command that also works without make.
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-fast check demo bench
+.PHONY: help setup test test-fast check demo bench mutants
 
 # Any Python 3 will do to start with: bootstrap.py finds one that is new enough.
 PYTHON ?= python3
-# For `make demo`: queue or durable.
+# For `make demo` and `make mutants`: queue or durable.
 WORKER ?= queue
 ifeq ($(OS),Windows_NT)
 BIN := .venv/Scripts
@@ -35,3 +35,6 @@ demo: setup ## Generate a project and watch one job go from 202 to completed
 
 bench: setup ## Measure the budgets; fails when one is exceeded
 	@$(BIN)/python -m tests.bench
+
+mutants: setup ## Change src/jobs/ in small ways; the tests must notice (most of an hour)
+	@$(BIN)/python -m tests.mutation --worker $(WORKER)

@@ -10,6 +10,8 @@ import pytest
 from tests.baked import BakedProject
 from tests.conftest import Oven
 
+pytestmark = pytest.mark.proof
+
 JOBS = 60
 SEEDS = {"queue": 240, "durable": 282}
 """Without a card that takes much longer than a minute."""

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -83,10 +84,12 @@ def test_runtime_and_architecture_are_the_ones_asked_for(project: BakedProject) 
     assert function["Architectures"] == project.answers["architectures"]["value"]
 
 
-def distinct_sources() -> list[Any]:
+def distinct_sources(at_length: Callable[[dict[str, Any]], bool] = lambda _: False) -> list[Any]:
     """One variant for each set of Python sources: these do not depend on runtime and processor."""
     return [
-        pytest.param(variant, id=name_of(variant))
+        pytest.param(
+            variant, id=name_of(variant), marks=[pytest.mark.proof] if at_length(variant) else []
+        )
         for variant in VARIANTS
         if variant["runtime"] == "python3.13" and variant["architectures"]["value"] == ["x86_64"]
     ]
@@ -112,11 +115,12 @@ def test_the_types_are_right(answers: dict[str, Any], baked: Oven) -> None:
     baked(**answers).run("mypy")
 
 
-@pytest.mark.parametrize("answers", distinct_sources())
+@pytest.mark.parametrize("answers", distinct_sources(at_length=lambda v: v["auth"] != "iam"))
 def test_its_unit_tests_pass(answers: dict[str, Any], baked: Oven) -> None:
     baked(**answers).run("pytest", "tests/unit")
 
 
+@pytest.mark.proof
 def test_make_sets_up_and_checks_a_fresh_project(baked: Oven) -> None:
     """In a virtual environment of its own: what it pins is all it needs."""
     project = baked.fresh()

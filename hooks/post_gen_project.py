@@ -2,7 +2,7 @@
 
 print(
     """
-{{ cookiecutter.project }} is there. Next:
+Created {{ cookiecutter.project }}. Next:
 
     cd {{ cookiecutter.project }}
     make setup    # a virtual environment with everything for tests and the laptop stack

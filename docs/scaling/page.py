@@ -127,8 +127,9 @@ def summary() -> str:
             f" `POST` answers 503. Of jobs that compute for 60 s, {stops[1][2]} a second use up"
             " Lambda's concurrency, and the API's with it.",
             "- **A queue takes its time to gather workers.** When"
-            f" {some.rate:,} jobs a second of 1 s set in, 1 % of the first ten minutes' jobs take"
-            f" more than {slow[0]}, with quotas raised; in the durable variant, {slow[1]}.",
+            f" {some.rate:,} jobs of 1 s begin to arrive each second, 1 % of those of the first ten"
+            f" minutes take more than {slow[0]}, with quotas raised; in the durable variant,"
+            f" {slow[1]}.",
             f"- **{much.rate:,} jobs a second** are within reach if each computes for about a"
             " second. With 60 s they would keep"
             f" {short(needs(QUEUE, Load(10_000, 60))['WorkerConcurrency'])} sandboxes busy: let"
@@ -160,7 +161,7 @@ def ceiling_chart(variant: Variant) -> str:
     ]
     x = Axis("seconds of work", (0.1, 1, 10, 100, 900), logarithmic=True)
     y = Axis("jobs a second", (0.01, 0.1, 1, 10, 100, 1_000, 10_000, 100_000), logarithmic=True)
-    return chart(f"Where each quota ends, {variant.name}, before it is raised", x, y, lines)
+    return chart(f"Where each default quota ends, {variant.name}", x, y, lines)
 
 
 def ramp_chart() -> str:
@@ -175,7 +176,7 @@ def ramp_chart() -> str:
         run = play(load, load.work + variant.aside, limit, opens, FIRST)
         lines.append(Line(name, [(at / 60, run.waiting(at)) for at in range(0, 601, 5)]))
     y = Axis("jobs that wait", range(0, 120_001, 20_000))
-    return chart("1,000 jobs a second of 1 s set in", Axis("minutes", range(11)), y, lines)
+    return chart("From no load to 1,000 jobs of 1 s a second", Axis("minutes", range(11)), y, lines)
 
 
 def burst_chart() -> str:

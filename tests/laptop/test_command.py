@@ -215,7 +215,8 @@ def test_the_screen_says_what_runs_and_what_does_not(project: Project) -> None:
     running.end(signal.SIGINT)
     screen = "\n".join(running.screen)
     for line in (
-        f"shop runs on {running.url} (page: {running.url}/_local). Ctrl-C ends it.",
+        f"shop runs on {running.url} (page: {running.url}/_local).",
+        "Ctrl-C ends it, and all jobs with it.",
         "  POST /jobs → ApiFunction",
         "  JobsQueue → WorkerFunction",
         "  ! not supported here: Nightly (AWS::Scheduler::Schedule)",
@@ -281,6 +282,7 @@ def test_what_cannot_start_is_one_line(project: Project, file: str, text: str, l
         (["--parameter", "Size"], "local: --parameter Size: write it as NAME=VALUE"),
         (["--parameter", "Size=4"], "local: parameter Size=4: must be at most 3"),
         (["--parameter", "Other=4"], "no parameter Other; there are: Size"),
+        (["--port", "99999"], "local: --port must be 0 to 65535"),
         (["--concurrency", "0"], "local: --concurrency must be at least 1"),
         (["jobs"], "local: no stack runs here; start it with `python -m local`"),
         (["dead-letters"], "local: no stack runs here"),
@@ -362,6 +364,7 @@ def test_the_page_is_for_this_machine_alone(running: Running) -> None:
         ("12", ["12"]),
         ('{"mine": 1}', ['{"mine": 1}']),
         ('{"_aws": {"CloudWatchMetrics": []}, "JobCompleted": [1.0]}', []),
+        ("LAMBDA_WARNING: Unhandled exception. The most likely cause is ...", []),
         (
             '{"level": "INFO", "location": "_attempt:92", "message": "attempt started",'
             ' "timestamp": "2026-01-31", "service": "x", "function_arn": "y", "job_id": "j"}',

@@ -57,6 +57,7 @@ RESOURCES: dict[str, Any] = {
         "Type": "AWS::SNS::Topic",
         "Properties": {"KmsMasterKeyId": "alias/aws/sns"},
     },
+    "Pictures": {"Type": "AWS::S3::Bucket"},
     "Told": {
         "Type": "AWS::SNS::Subscription",
         "Properties": {
@@ -71,6 +72,7 @@ RESOURCES: dict[str, Any] = {
         Environment={
             "Variables": {
                 "QUEUE": {"Ref": "Jobs"},
+                "BUCKET": {"Ref": "Pictures"},
                 "AWS_ENDPOINT_URL": {"Ref": "AWS::NoValue"},
             }
         },
@@ -121,6 +123,13 @@ def test_subscriptions_deliver(aws: Emulator) -> None:
     assert [m["Body"] for m in messages] == ["told"]
 
 
+def test_buckets_hold_what_they_are_given(aws: Emulator) -> None:
+    bucket, s3 = aws.environment("Fn")["BUCKET"], aws.client("s3")
+    s3.put_object(Bucket=bucket, Key="a/b", Body=b"picture")
+    assert s3.get_object(Bucket=bucket, Key="a/b")["Body"].read() == b"picture"
+    assert aws.template.arn("Pictures") == "arn:aws:s3:::pictures"
+
+
 def test_functions_are_given_its_address_and_dummy_keys(aws: Emulator) -> None:
     environment = aws.environment("Fn")
     assert environment["QUEUE"] == f"{aws.url}/000000000000/Jobs"
@@ -144,7 +153,11 @@ def test_sam_local_is_given_the_declared_variables(aws: Emulator, tmp_path: Path
     aws.write_sam_environment(tmp_path / ".local" / "env.json")
     outside = f"http://host.docker.internal:{aws.port}"
     assert json.loads((tmp_path / ".local" / "env.json").read_text()) == {
-        "Fn": {"QUEUE": f"{outside}/000000000000/Jobs", "AWS_ENDPOINT_URL": outside}
+        "Fn": {
+            "QUEUE": f"{outside}/000000000000/Jobs",
+            "BUCKET": "pictures",
+            "AWS_ENDPOINT_URL": outside,
+        }
     }
 
 

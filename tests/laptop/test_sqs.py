@@ -214,7 +214,7 @@ def test_after_an_error_timeout_or_crash_messages_return(
     first, second = records()[:2]
     assert second["attributes"]["ApproximateReceiveCount"] == "2"
     assert second["start"] - first["start"] >= 0.9  # its visibility timeout is a second
-    told = "Failing (1): back in the queue, or dead-lettered, in 1 s"
+    told = "in 1 s back in Failing, or dead-lettered"
     assert any(told in line for line in queues.stack.log)
 
 

@@ -183,7 +183,8 @@ def test_what_is_not_supported_is_named(tmp_path: Path) -> None:
           Plain: {Type: AWS::Serverless::Function, Properties: {Tracing: Active}}
           Restored: {Type: AWS::Serverless::Function, Properties: {SnapStart: {}}}
           Node: {Type: AWS::Serverless::Function, Properties: {Runtime: nodejs22.x}}
-          Bucket: {Type: AWS::S3::Bucket}
+          Bucket: {Type: AWS::S3::Bucket, Properties: {NotificationConfiguration: {}}}
+          Stream: {Type: AWS::Kinesis::Stream}
           OneApi: {Type: AWS::Serverless::HttpApi}
           OtherApi: {Type: AWS::Serverless::HttpApi}
           Alarm: {Type: AWS::CloudWatch::Alarm}
@@ -192,10 +193,11 @@ def test_what_is_not_supported_is_named(tmp_path: Path) -> None:
         """,
     )
     assert sorted(template.unsupported()) == [
-        "Bucket (AWS::S3::Bucket)",
+        "Bucket.NotificationConfiguration",
         "Node (runtime nodejs22.x)",
         "OtherApi (a second HTTP API)",
         "Restored.SnapStart",
+        "Stream (AWS::Kinesis::Stream)",
     ]
     assert template.without_effect() == {"Alarm": 1, "LogGroup": 2}
     assert [f.name for f in template.functions()] == ["Plain", "Restored"]

@@ -77,6 +77,8 @@ def _serve(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{error.name} is not installed; run `make setup`") from None
     if wrong := [p for p in arguments.parameter if "=" not in p]:
         raise UsageError(f"--parameter {wrong[0]}: write it as NAME=VALUE")
+    if not 0 <= arguments.port <= 65_535:
+        raise UsageError("--port must be 0 to 65535")
     if arguments.concurrency < 1:
         raise UsageError("--concurrency must be at least 1")
     parameters = dict(p.split("=", 1) for p in arguments.parameter)
@@ -111,7 +113,12 @@ def _show(kind: str, function: str, line: str) -> None:
 
 
 def _readable(line: str) -> list[str]:
-    """Return a line of Powertools' JSON as people read it; metrics (EMF) are left out."""
+    """Return a line of Powertools' JSON as people read it; metrics (EMF) are left out.
+
+    So is the runtime's advice about its updates, under each function that does not start.
+    """
+    if line.startswith("LAMBDA_WARNING: Unhandled exception."):
+        return []
     try:
         entry = json.loads(line)
     except ValueError:
@@ -128,16 +135,20 @@ def _readable(line: str) -> list[str]:
 
 def _print(line: str) -> None:
     with contextlib.suppress(BrokenPipeError):  # nobody reads any more; the stack goes on
-        print(line, flush=True)
+        sys.stdout.write(line + "\n")  # at once, so that no other thread's line comes in between
+        sys.stdout.flush()
 
 
 def _greeting(stack: Any, host: str) -> list[str]:
     """Return what the screen says first: where it runs, what runs there, what does not."""
     name = stack.project.name
-    lines = [f"{name} runs on {stack.url} (page: {stack.url}/_local). Ctrl-C ends it.", ""]
+    lines = [f"{name} runs on {stack.url} (page: {stack.url}/_local).", ""]
     lines += [f"  {route.key} → {route.function}" for route in stack.routes]
     lines += [f"  {p.mapping.queue} → {p.mapping.function}" for p in stack.pollers]
     lines += [f"  ! not supported here: {name}" for name in stack.unsupported]
+    here = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    if others := {r.function.runtime for r in stack.runners.values()} - {here}:
+        lines.append(f"  ! {here} here, {', '.join(sorted(others))} on Lambda")
     if idle := ", ".join(f"{n} {kind}" for kind, n in stack.template.without_effect().items()):
         lines.append(f"  without effect here: {idle}")
     if host != "127.0.0.1":
@@ -145,7 +156,8 @@ def _greeting(stack: Any, host: str) -> list[str]:
         if stack.durable:
             port = stack.durable.emulator_url.rpartition(":")[2]
             lines.append(f"  sam local: DURABLE_EXECUTIONS_EXTERNAL_EMULATOR_PORT={port}")
-    return [*lines, "", "Try it:", f"  {_curl(stack)}", ""]
+    lines += ["", "Ctrl-C ends it, and all jobs with it. Try it:", f"  {_curl(stack)}", ""]
+    return lines
 
 
 def _curl(stack: Any) -> str:

@@ -1,4 +1,4 @@
-"""The template's tables, queues and topics, on an emulated AWS that is empty at every start.
+"""The template's tables, queues, topics and buckets, on an emulated AWS that starts empty.
 
 Imitates what CloudFormation creates of a stack's data resources, under their logical ids.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queue.html
@@ -19,6 +19,7 @@ from botocore.exceptions import ClientError, HTTPClientError
 from .processes import Guard, kill_tree
 from .template import (
     ACCOUNT,
+    BUCKET,
     QUEUE,
     REGION,
     SUBSCRIPTION,
@@ -43,7 +44,7 @@ _KEYS = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "LocalSe
 
 
 class Emulator:
-    """Emulated DynamoDB, SQS and SNS that hold what a template declares.
+    """Emulated DynamoDB, SQS, SNS and S3 that hold what a template declares.
 
     Example:
         with Emulator(Template.load("template.yaml")) as aws:
@@ -194,6 +195,8 @@ class Emulator:
                 self.client("sns").create_topic(Name=template.name(name), Attributes=fifo)
                 for subscription in topic.get("Subscription") or []:
                     self._subscribe(template.arn(name), subscription)
+            for name, _, _ in template.resources(BUCKET):
+                self.client("s3").create_bucket(Bucket=template.name(name))
             for name, topic in template.resolved(SUBSCRIPTION).items():  # noqa: B007 - for errors
                 self._subscribe(topic["TopicArn"], topic)
         except ClientError as error:

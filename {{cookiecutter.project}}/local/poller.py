@@ -251,8 +251,6 @@ class Poller:
         kept = failed(invocation.payload, messages) if self.mapping.partial else set()
         if invocation.error:
             kept = {m["MessageId"] for m in messages}
-            back = f"back in the queue, or dead-lettered, in {self.mapping.visibility} s"
-            self._runner.log(invocation.function, f"{invocation.source}: {back}")
         if self.mapping.fifo:
             kept = with_followers(kept, messages)
         if kept:

@@ -256,6 +256,10 @@ class Stack:
         if error:
             message = " ".join(str(error["errorMessage"]).split())
             self._say("warning", name, f"{source}: {error['errorType']}: {message}")
+            for mapping in (poller.mapping for poller in self.pollers):
+                if (mapping.function, mapping.queue) == (name, source.partition(" ")[0]):
+                    back = f"in {mapping.visibility} s back in {mapping.queue}, or dead-lettered"
+                    self._say("event", name, back)
         elif not re.match(r"[A-Z]+ /", source):  # the front tells of those itself
             start = "cold" if invocation.cold else "warm"
             self._say("event", name, f"{source} in {invocation.duration_ms:.0f} ms, {start}")

@@ -23,14 +23,16 @@ TABLES = ("AWS::DynamoDB::Table", "AWS::Serverless::SimpleTable")
 QUEUE = "AWS::SQS::Queue"
 TOPIC = "AWS::SNS::Topic"
 SUBSCRIPTION = "AWS::SNS::Subscription"
+BUCKET = "AWS::S3::Bucket"
 FUNCTION = "AWS::Serverless::Function"
 HTTP_API = "AWS::Serverless::HttpApi"
-_SUPPORTED = (*TABLES, QUEUE, TOPIC, SUBSCRIPTION, FUNCTION, HTTP_API)
+_SUPPORTED = (*TABLES, QUEUE, TOPIC, SUBSCRIPTION, BUCKET, FUNCTION, HTTP_API)
 
 # What changes nothing here because nothing here is watched, guarded or billed.
 _WITHOUT_EFFECT = (
     "AWS::Logs::", "AWS::CloudWatch::", "AWS::IAM::", "AWS::KMS::", "AWS::Lambda::Permission",
-    "AWS::SQS::QueuePolicy", "AWS::SNS::TopicPolicy", "AWS::ApplicationInsights::",
+    "AWS::SQS::QueuePolicy", "AWS::SNS::TopicPolicy", "AWS::S3::BucketPolicy",
+    "AWS::ApplicationInsights::",
 )  # fmt: skip
 _FUNCTION_PROPERTIES = {
     "Architectures", "CodeUri", "Description", "Environment", "EphemeralStorage", "Events",
@@ -176,15 +178,19 @@ class Template:
     def name(self, logical_id: str) -> str:
         """Return a resource's name: its explicit one, else its logical id."""
         properties = self._resource(logical_id).get("Properties") or {}
-        for key in ("TableName", "QueueName", "TopicName", "FunctionName"):
+        for key in ("TableName", "QueueName", "TopicName", "BucketName", "FunctionName"):
             if key in properties:
                 return str(self.resolve(properties[key]))
+        if self._resource(logical_id)["Type"] == BUCKET:  # S3 takes no capitals
+            return logical_id.lower()
         fifo = properties.get("FifoQueue") or properties.get("FifoTopic")
         return f"{logical_id}.fifo" if is_true(self.resolve(fifo)) else logical_id
 
     def arn(self, logical_id: str) -> str:
         """Return a resource's ARN."""
         kind, name = self._resource(logical_id)["Type"], self.name(logical_id)
+        if kind == BUCKET:
+            return f"arn:aws:s3:::{name}"
         prefix = {FUNCTION: "function:", **dict.fromkeys(TABLES, "table/")}.get(kind, "")
         service = {FUNCTION: "lambda", TABLES[1]: "dynamodb"}.get(kind, kind.split("::")[1].lower())
         return f"arn:aws:{service}:{REGION}:{ACCOUNT}:{prefix}{name}"
@@ -219,6 +225,8 @@ class Template:
                     found.append(f"{name} (runtime {self.resolve(merged.get('Runtime'))})")
                 known = _FUNCTION_PROPERTIES | (_DURABLE if "DurableConfig" in merged else set())
                 found += [f"{name}.{p}" for p in merged if p not in known]
+            elif kind == BUCKET:
+                found += [f"{name}.{p}" for p in raw if p == "NotificationConfiguration"]
             elif kind not in _SUPPORTED and not kind.startswith(_WITHOUT_EFFECT):
                 found.append(f"{name} ({kind})")
         return found + [f"{name} (a second HTTP API)" for name in list(self.http_apis())[1:]]

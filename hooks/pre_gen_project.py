@@ -22,6 +22,8 @@ SLUG_LIMIT = 64 - len("-prod") - len("-DeadLetterFunction-") - 13
 # Together at most 1,024 bytes, which is what the Description of a stack may have.
 TEXT_LIMITS = {"project_name": 50, "description": 200}
 ARCHITECTURES = ("x86_64", "arm64")
+# What makes text around it read in another order than it is written.
+EMBEDDINGS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 
 
 def refused_slug(slug: str) -> str | None:
@@ -45,7 +47,8 @@ def refused_text(text: str, asked: str, limit: int) -> str | None:
     for character in text:
         # Controls, halves of a character, and what ends a line or does not exist in YAML.
         category = unicodedata.category(character)
-        if category in ("Cc", "Cs", "Zl", "Zp") or character in "\ufffe\uffff":
+        embeds = unicodedata.bidirectional(character) in EMBEDDINGS
+        if category in ("Cc", "Cs", "Zl", "Zp") or embeds or character in "\ufffe\uffff":
             return f"has a line break or control character, {character!a}; use one line of text"
     return None
 

@@ -96,6 +96,7 @@ REFUSED = [
     pytest.param({"project_name": "a\nb: c"}, "project_name", ONE_LINE, id="line break"),
     pytest.param({"project_name": "a\x1b[31mb"}, "project_name", ONE_LINE, id="escape"),
     pytest.param({"project_name": "a\u2028b"}, "project_name", ONE_LINE, id="line separator"),
+    pytest.param({"project_name": "a\u202eb"}, "project_name", ONE_LINE, id="reversed text"),
     pytest.param({"project_name": "a\udcffb"}, "project_name", ONE_LINE, id="not UTF-8"),
     pytest.param({"project_name": "a\uffff"}, "project_name", ONE_LINE, id="not in YAML"),
     pytest.param({"description": ""}, "description", "use 1 to 200", id="no description"),

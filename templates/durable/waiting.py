@@ -108,7 +108,9 @@ class WaitingStore(JobStore):
         }
         if job.progress:
             changes["progress"] = job.progress
-        return self._switch(life.WAIT, job, moment, changes)
+        # A job that is seen to wait can be seen to go on, too.
+        room, values = " AND size(#history) < :room", {":room": life.MAX_HISTORY - 1}
+        return self._switch(life.WAIT, job, moment, changes, room, values)
 
     def resume(self, job: Job, callback_id: str | None = None) -> Job:
         """Note that the waiting is over, if it is `callback_id` that the job waits for.
@@ -154,8 +156,8 @@ class WaitingStore(JobStore):
                 job.job_id,
                 moment,
                 set_=changes,
-                where=" AND #attempts = :attempt AND size(#history) < :max" + where,
-                values={**(values or {}), ":attempt": job.attempts, ":max": life.MAX_HISTORY},
+                where=" AND #attempts = :attempt" + where,
+                values={**(values or {}), ":attempt": job.attempts},
             )
         except Refused as refused:
             return _still_held(refused, job)

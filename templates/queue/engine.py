@@ -15,8 +15,11 @@ class Engine:
         monkeypatch.setattr(dispatch, "QUEUE_URL", self._queue.url)
 
     def handed_over(self) -> list[dict[str, object]]:
-        """Return the references that were handed over since the last look."""
-        return self._queue.take()
+        """Return the references that were handed over since the last look, without tickets."""
+        taken = self._queue.take()
+        tickets = [reference.pop("ticket") for reference in taken]
+        assert len(set(tickets)) == len(tickets)
+        return taken
 
     def fail(self) -> None:
         """Let every hand-over fail from now on: the queue is gone."""

@@ -7,10 +7,10 @@ from tests.unit.given import store
 
 
 def test_the_last_error_is_told() -> None:
-    job = store.release(store.claim(given.released().job_id, 60), OSError("no answer"))
+    job = store.release(given.claim(given.released()), OSError("no answer"))
     assert last_words(job) == {
         "type": "OSError",
-        "message": "Given up after 2 attempts. The last one: no answer",
+        "message": "Given up after 2 attempts. The last error told: no answer",
     }
 
 

@@ -9,6 +9,7 @@ from jobs import Job, JobCancelled, PermanentError
 from jobs.context import JobContext
 from jobs.once import begin
 from tests import samples
+from tests.needed import needed
 from tests.unit import given
 from tests.unit.client import Context
 from tests.unit.given import store
@@ -37,19 +38,19 @@ def test_the_cache_is_purged_once() -> None:
 
 def test_a_transient_failure_passes() -> None:
     with pytest.raises(ConnectionError):
-        run(samples.TRANSIENT, given.running())
-    assert run(samples.TRANSIENT, store.claim(given.released().job_id, 60))
+        run(needed("TRANSIENT"), given.running())
+    assert run(needed("TRANSIENT"), given.claim(given.released()))
 
 
 def test_a_poisonous_site_always_fails() -> None:
-    for job in (given.running(), store.claim(given.released().job_id, 60)):
+    for job in (given.running(), given.claim(given.released())):
         with pytest.raises(ConnectionError):
-            run(samples.POISON, job)
+            run(needed("POISON"), job)
 
 
 def test_a_permanent_failure_is_permanent() -> None:
     with pytest.raises(PermanentError):
-        run(samples.PERMANENT, given.running())
+        run(needed("PERMANENT"), given.running())
 
 
 def test_it_stops_when_asked() -> None:

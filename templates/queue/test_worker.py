@@ -381,14 +381,46 @@ def test_a_retry_that_was_cancelled_is_not_run(queue: Queue, runs: list[str]) ->
 # ---------------------------------------------------------------- when messages come back
 
 
+def test_another_message_of_the_same_job_is_dropped(
+    queue: Queue, let_run: LetRun, log: Read
+) -> None:
+    """Requests that were sent again: they must not run a job that backs off."""
+    job = given.queued()
+    let_run(raising(ConnectionError("no answer")))
+    queue.send(Reference(job.job_id, ticket="first").dumps())
+    assert queue.deliver(worker.handler) == 1
+
+    queue.send(Reference(job.job_id, ticket="second").dumps())
+    assert queue.deliver(worker.handler) == 0
+
+    assert (stored(job).status, stored(job).attempts) == ("queued", 1)
+    assert (queue.visible, queue.hidden) == (0, 1)
+    assert log()[-1]["message"] == "message dropped: another message has the job"
+
+
+def test_a_job_that_has_had_its_attempts_is_left_to_the_dead_letter_queue(
+    queue: Queue, runs: list[str], log: Read
+) -> None:
+    """Although its message, sent again, has been received less often."""
+    job = given.released()
+    given.change(job, recent_attempts=worker.MAX_ATTEMPTS)
+    send(queue, job)
+
+    assert queue.deliver(worker.handler) == 1
+
+    assert runs == []
+    assert queue.visible == 1
+    assert "no attempt is left" in log()[-1]["message"]
+
+
 @pytest.mark.parametrize(
-    ("receives", "least", "most"),
+    ("attempts", "least", "most"),
     [(1, 5, 10), (2, 10, 20), (3, 20, 40), (4, 40, 80), (5, 0, 0), (6, 0, 0)],
 )
 def test_the_back_off_doubles_until_nothing_is_to_wait_for(
-    receives: int, least: float, most: float
+    attempts: int, least: float, most: float
 ) -> None:
-    waits = [worker._back_off(receives) for _ in range(200)]
+    waits = [worker._back_off(attempts) for _ in range(200)]
     assert least <= min(waits) <= max(waits) <= most
     assert max(waits) - min(waits) >= (most - least) / 2  # spread, lest all come back at once
 
@@ -448,7 +480,7 @@ def test_a_job_that_always_fails_is_given_up(
     assert stored(job).status == "failed"
     assert stored(job).error == {
         "type": "ConnectionError",
-        "message": "Given up after 5 attempts. The last one: no answer",
+        "message": "Given up after 5 attempts. The last error told: no answer",
     }
     assert [message["Subject"] for message in announced()] == [f"Job failed: {job.job_id}"]
 

@@ -87,7 +87,8 @@ def _handle(record: SQSRecord, lambda_context: LambdaContext, pace: Pace) -> Non
                 return
             reference = Reference.loads(record.body)
             logger.append_keys(job_id=reference.job_id)
-            announce(_attempt(reference, receives, lambda_context))
+            if ended := _attempt(reference, lambda_context):
+                announce(ended)
         except ComeBack as later:
             logger.info(f"message comes back in {later.seconds:.0f} s: {later}")
             _hide(record, later.seconds)
@@ -102,8 +103,8 @@ def _handle(record: SQSRecord, lambda_context: LambdaContext, pace: Pace) -> Non
             logger.remove_keys(["job_id"])
 
 
-def _attempt(reference: Reference, receives: int, context: LambdaContext) -> Job:
-    """Run one attempt and return the job, terminal.
+def _attempt(reference: Reference, context: LambdaContext) -> Job | None:
+    """Run one attempt and return the job, terminal; None if it is another message's.
 
     Raises:
         ComeBack: the job needs another attempt, or another attempt holds it.
@@ -114,13 +115,13 @@ def _attempt(reference: Reference, receives: int, context: LambdaContext) -> Job
     remaining = context.get_remaining_time_in_millis()
     lease_seconds = (remaining + min(remaining, CLOCK_SKEW_MS)) / 1000
     try:
-        claimed = store.claim(reference.job_id, lease_seconds)
+        claimed = store.claim(reference, lease_seconds, MAX_ATTEMPTS)
     except Refused as refused:
-        return _not_claimed(refused.job)
+        return _not_claimed(refused.job, reference)
 
     logger.info("attempt started", extra={"attempt": claimed.attempts})
     try:
-        ended = _run(JobContext(claimed, store, context.get_remaining_time_in_millis), receives)
+        ended = _run(JobContext(claimed, store, context.get_remaining_time_in_millis))
     except Refused as refused:
         raise ComeBack(1, f"this attempt no longer holds the job: {refused}") from refused
     count(f"Job{ended.status.capitalize()}")
@@ -128,7 +129,7 @@ def _attempt(reference: Reference, receives: int, context: LambdaContext) -> Job
     return ended
 
 
-def _run(job: JobContext, receives: int) -> Job:
+def _run(job: JobContext) -> Job:
     """Do the work and record how it ended."""
     try:
         result = work.run(job.job.payload, job)
@@ -148,16 +149,20 @@ def _run(job: JobContext, receives: int) -> Job:
         locked = isinstance(error, IdempotencyAlreadyInProgressError)
         # An earlier attempt left that record, which ends when Lambda would have ended that attempt.
         at_least = job.remaining() + 1 if locked else 0
-        raise ComeBack(_back_off(receives, at_least), "the attempt failed") from error
+        seconds = _back_off(released.recent_attempts, at_least)
+        raise ComeBack(seconds, "the attempt failed") from error
 
 
-def _not_claimed(job: Job | None) -> Job:
+def _not_claimed(job: Job | None, reference: Reference) -> Job | None:
     """Decide about a message whose job could not be claimed."""
     if job is None:
         raise LookupError("there is no such job")
     if job.status.terminal:
         logger.info("nothing to do", extra={"status": job.status})
         return job
+    if job.belongs_elsewhere(reference.retry_of, reference.ticket):
+        logger.info("message dropped: another message has the job")
+        return None
     if job.leased(now()):
         left = (job.lease_until or 0) - milliseconds(now())
         raise ComeBack(left / 1000 + 1, "another attempt holds the job")
@@ -166,17 +171,19 @@ def _not_claimed(job: Job | None) -> Job:
         job = store.cancel(job.job_id) if queued else store.stop(job)
         count("JobCancelled")
         return job
+    if job.recent_attempts >= MAX_ATTEMPTS:
+        raise ComeBack(0, "no attempt is left, so it goes to the dead-letter queue")
     raise ComeBack(1, "the job changed meanwhile")
 
 
-def _back_off(receives: int, at_least: float = 0) -> float:
+def _back_off(attempts: int, at_least: float = 0) -> float:
     """Return the seconds until the next attempt: exponential, with jitter.
 
-    After the last receive there is nothing to wait for: the next one dead-letters the message.
+    After the last one there is nothing to wait for: the message is to be dead-lettered.
     """
-    if receives >= MAX_ATTEMPTS:
+    if attempts >= MAX_ATTEMPTS:
         return 0
-    longest = min(RETRY_CAP_SECONDS, RETRY_BASE_SECONDS * 2 ** (receives - 1))
+    longest = min(RETRY_CAP_SECONDS, RETRY_BASE_SECONDS * 2 ** (attempts - 1))
     return max(at_least, random.uniform(longest / 2, longest))
 
 

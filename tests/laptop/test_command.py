@@ -258,6 +258,17 @@ def test_a_taken_port_is_one_line(project: Project) -> None:
     [
         ("template.yaml", "Resources: [", "template.yaml:1: "),
         (
+            "template.yaml",
+            "Resources: {F: {Type: AWS::Serverless::Function, Properties: {Runtime: python3.13,"
+            " Handler: worker.handler, CodeUri: src, Timeout: soon}}}",
+            "something in template.yaml is not as expected: ValueError: ",
+        ),
+        (
+            "template.yaml",
+            "Resources: {T: {Type: AWS::DynamoDB::Table, Properties: {AttributeDefinitions: 3}}}",
+            "T: AWS would refuse it: Parameter validation failed: ",
+        ),
+        (
             "src/worker.py",
             "def handler(:",
             "WorkerFunction does not start: Runtime.UserCodeSyntaxError: ",

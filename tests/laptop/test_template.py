@@ -185,19 +185,32 @@ def test_what_is_not_supported_is_named(tmp_path: Path) -> None:
           Node: {Type: AWS::Serverless::Function, Properties: {Runtime: nodejs22.x}}
           Bucket: {Type: AWS::S3::Bucket, Properties: {NotificationConfiguration: {}}}
           Stream: {Type: AWS::Kinesis::Stream}
-          OneApi: {Type: AWS::Serverless::HttpApi}
+          OneApi: {Type: AWS::Serverless::HttpApi, Properties: {StageName: v1}}
+          Topic:
+            Type: AWS::SNS::Topic
+            Properties:
+              DisplayName: "{{resolve:ssm:name}}"
+              Subscription: [{Protocol: lambda, Endpoint: x}, {Protocol: email, Endpoint: x}]
+          Called:
+            Type: AWS::SNS::Subscription
+            Properties: {TopicArn: !Ref Topic, Protocol: https, Endpoint: x}
           OtherApi: {Type: AWS::Serverless::HttpApi}
           Alarm: {Type: AWS::CloudWatch::Alarm}
           Logs: {Type: AWS::Logs::LogGroup}
           MoreLogs: {Type: AWS::Logs::LogGroup}
         """,
     )
+    topic = "arn:aws:sns:us-east-1:000000000000:Topic"
     assert sorted(template.unsupported()) == [
         "Bucket.NotificationConfiguration",
+        f"Called (https subscription of {topic})",
         "Node (runtime nodejs22.x)",
+        "OneApi.StageName",
         "OtherApi (a second HTTP API)",
         "Restored.SnapStart",
         "Stream (AWS::Kinesis::Stream)",
+        f"Topic (lambda subscription of {topic})",
+        "dynamic references (resolve:…)",
     ]
     assert template.without_effect() == {"Alarm": 1, "LogGroup": 2}
     assert [f.name for f in template.functions()] == ["Plain", "Restored"]

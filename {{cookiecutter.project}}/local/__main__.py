@@ -11,10 +11,11 @@ import signal
 import subprocess
 import sys
 import threading
+from http.client import HTTPException
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -95,6 +96,11 @@ def _serve(arguments: argparse.Namespace) -> int:
             threading.Event().wait()
     except (TemplateError, InitError) as error:
         raise UsageError(str(error)) from None
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        why = f"{type(error).__name__}: {error}"
+        raise UsageError(f"something in template.yaml is not as expected: {why}") from None
+    except OSError as error:
+        raise UsageError(f"{error.filename or 'cannot start'}: {error.strerror}") from None
     except KeyboardInterrupt:
         _print("\nended")
     finally:
@@ -194,7 +200,7 @@ def _ask(path: str, headers: dict[str, str] | None = None, method: str = "GET") 
             return answer.status, json.load(answer)
     except HTTPError as error:
         return error.code, json.load(error)
-    except (FileNotFoundError, URLError):
+    except (OSError, HTTPException):
         raise UsageError("no stack runs here; start it with `python -m local`") from None
 
 

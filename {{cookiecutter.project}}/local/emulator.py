@@ -14,15 +14,15 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from botocore.exceptions import ClientError, HTTPClientError
+from botocore.exceptions import ClientError, HTTPClientError, ParamValidationError
 
 from .processes import Guard, kill_tree
 from .template import (
     ACCOUNT,
     BUCKET,
+    NOT_CALLED,
     QUEUE,
     REGION,
-    SUBSCRIPTION,
     TABLES,
     TOPIC,
     Template,
@@ -193,15 +193,14 @@ class Emulator:
             for name, topic in template.resolved(TOPIC).items():
                 fifo = {"FifoTopic": "true"} if is_true(topic.get("FifoTopic")) else {}
                 self.client("sns").create_topic(Name=template.name(name), Attributes=fifo)
-                for subscription in topic.get("Subscription") or []:
-                    self._subscribe(template.arn(name), subscription)
             for name, _, _ in template.resources(BUCKET):
                 self.client("s3").create_bucket(Bucket=template.name(name))
-            for name, topic in template.resolved(SUBSCRIPTION).items():  # noqa: B007 - for errors
-                self._subscribe(topic["TopicArn"], topic)
-        except ClientError as error:
-            message = error.response["Error"].get("Message", str(error))
-            raise TemplateError(f"{name}: AWS would refuse it: {message}") from None
+            for name, arn, subscription in template.subscriptions():  # noqa: B007 - for errors
+                if subscription["Protocol"] not in NOT_CALLED:
+                    self._subscribe(arn, subscription)
+        except (ClientError, ParamValidationError) as error:
+            told = getattr(error, "response", {}).get("Error", {}).get("Message") or str(error)
+            raise TemplateError(f"{name}: AWS would refuse it: {' '.join(told.split())}") from None
         except KeyError as error:
             raise TemplateError(f"{name}: property {error.args[0]} is missing") from None
         except HTTPClientError:

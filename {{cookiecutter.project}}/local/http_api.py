@@ -73,6 +73,8 @@ def routes(template: Template) -> tuple[list[Route], list[str]]:
                 authorizer = None
             method, path = str(p.get("Method", "ANY")).upper(), p.get("Path", "$default")
             key = path if path == "$default" else f"{method} {path}"
+            if str(p.get("PayloadFormatVersion", "2.0")) != "2.0":
+                unsupported.append(f"{function.name}.{event_name}.PayloadFormatVersion")
             seconds = int(p.get("TimeoutInMillis", _TIMEOUT * 1000)) / 1000
             found.append(Route(key, function.name, authorizer, seconds))
     return sorted(found, key=lambda route: route.rank), unsupported

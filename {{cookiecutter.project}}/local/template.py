@@ -34,6 +34,7 @@ _WITHOUT_EFFECT = (
     "AWS::SQS::QueuePolicy", "AWS::SNS::TopicPolicy", "AWS::S3::BucketPolicy",
     "AWS::ApplicationInsights::",
 )  # fmt: skip
+NOT_CALLED = ("firehose", "http", "https", "lambda")  # kinds of subscribers
 _FUNCTION_PROPERTIES = {
     "Architectures", "CodeUri", "Description", "Environment", "EphemeralStorage", "Events",
     "FunctionName", "Handler", "KmsKeyArn", "LoggingConfig", "MemorySize", "PermissionsBoundary",
@@ -227,9 +228,23 @@ class Template:
                 found += [f"{name}.{p}" for p in merged if p not in known]
             elif kind == BUCKET:
                 found += [f"{name}.{p}" for p in raw if p == "NotificationConfiguration"]
+            elif kind == HTTP_API:
+                found += [f"{name}.{p}" for p in raw if p == "StageName"]
             elif kind not in _SUPPORTED and not kind.startswith(_WITHOUT_EFFECT):
                 found.append(f"{name} ({kind})")
+        if re.search(r"\{\{resolve:", str(self.document)):
+            found.append("dynamic references (resolve:…)")
+        for name, topic, subscription in self.subscriptions():
+            if subscription["Protocol"] in NOT_CALLED:
+                found.append(f"{name} ({subscription['Protocol']} subscription of {topic})")
         return found + [f"{name} (a second HTTP API)" for name in list(self.http_apis())[1:]]
+
+    def subscriptions(self) -> list[tuple[str, str, dict[str, Any]]]:
+        """Return (logical id, topic's ARN, resolved properties) of each subscription to a topic."""
+        found = [(name, p["TopicArn"], p) for name, p in self.resolved(SUBSCRIPTION).items()]
+        for name, topic in self.resolved(TOPIC).items():
+            found += [(name, self.arn(name), p) for p in topic.get("Subscription") or []]
+        return found
 
     def without_effect(self) -> dict[str, int]:
         """Count what is in the template for AWS's sake alone, by type."""

@@ -56,8 +56,8 @@ def _settle(reference: Reference) -> None:
     if job is None:
         raise LookupError("there is no such job")
     if not job.status.terminal:
-        if job.retry_of != reference.retry_of:
-            logger.info("message dropped: the job has been retried since")
+        if job.belongs_elsewhere(reference.retry_of, reference.ticket):
+            logger.info("message dropped: another message has the job")
             return
         job = store.give_up(job, last_words(job))
         count("JobDeadLettered" if job.status is Status.FAILED else "JobCancelled")

@@ -11,6 +11,7 @@ from jobs.once import once
 from jobs.store import JobStore
 
 MAX_MESSAGE = 500
+MAX_AMOUNT = 2**53 - 1
 REFRESH_SECONDS = 1.0
 """At most one request a second: a job of 10,000 steps shall not cost 10,000 writes."""
 
@@ -50,10 +51,11 @@ class JobContext:
 
         Raises:
             TypeError: `done` or `total` is not a whole number.
+            ValueError: it is negative, or larger than a JSON number can be told exactly.
         """
-        progress: dict[str, Any] = {"done": index(done)}
+        progress: dict[str, Any] = {"done": _amount(done)}
         if total is not None:
-            progress["total"] = index(total)
+            progress["total"] = _amount(total)
         if message:
             text = message[:MAX_MESSAGE].encode("utf-8", "replace").decode("utf-8")
             progress["message"] = text
@@ -80,3 +82,9 @@ class JobContext:
         if stored is not None:
             self.job = replace(self.job, cancel_requested=stored.cancel_requested)
         self._refresh_at = time.monotonic() + REFRESH_SECONDS
+
+
+def _amount(number: int) -> int:
+    if not 0 <= index(number) <= MAX_AMOUNT:
+        raise ValueError(f"progress counts from 0 to {MAX_AMOUNT}, not {number}")
+    return index(number)

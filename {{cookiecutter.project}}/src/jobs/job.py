@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from decimal import Decimal
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -89,6 +90,10 @@ class Job:
     expires_at: int
     """Epoch seconds; DynamoDB removes the item some time after."""
     attempts: int = 0
+    recent_attempts: int = 0
+    """Those since the job was accepted or last retried."""
+    ticket: str | None = None
+    """The hand-over whose message has the job; other messages leave it alone."""
     history: list[dict[str, str]] = field(default_factory=list)
     """Each status with its time, oldest first."""
     started_at: str | None = None
@@ -116,9 +121,9 @@ class Job:
         if item["schema"] > SCHEMA:
             raise NewerSchema(f"job {item['job_id']} has schema {item['schema']}, not {SCHEMA}")
         values = {name: item[name] for name in cls.__dataclass_fields__ if name in item}
-        for name in ("expires_at", "attempts", "lease_until", "retry_of", "schema"):
-            if name in values:
-                values[name] = int(values[name])
+        for name, value in values.items():
+            if isinstance(value, Decimal):
+                values[name] = int(value)
         for name in ("payload", "result"):
             if name in values:
                 values[name] = json.loads(values[name])
@@ -129,6 +134,10 @@ class Job:
     def worn_out(self) -> bool:
         """Whether the job's history is so long that it may not be retried again."""
         return len(self.history) >= MAX_HISTORY
+
+    def belongs_elsewhere(self, retry_of: int | None, ticket: str) -> bool:
+        """Whether it has been retried since, or another hand-over's message has it."""
+        return self.retry_of != retry_of or self.ticket not in (None, ticket)
 
     def leased(self, now: datetime) -> bool:
         """Whether an attempt may still be under way at `now`."""

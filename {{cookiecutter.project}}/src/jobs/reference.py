@@ -10,16 +10,22 @@ class NotAReference(ValueError):
 
 @dataclass(frozen=True)
 class Reference:
-    """Points at a job. `retry_of` is set by a retry: how long the job's history was then."""
+    """Points at a job. `retry_of` is set by a retry: how long the job's history was then.
+
+    `ticket` tells one hand-over of a job from another, for an engine that takes it more than once.
+    """
 
     job_id: str
     retry_of: int | None = None
+    ticket: str = ""
 
     def dumps(self) -> str:
         """Return the reference as JSON, the same bytes every time."""
         members: dict[str, str | int] = {"job_id": self.job_id}
         if self.retry_of is not None:
             members["retry_of"] = self.retry_of
+        if self.ticket:
+            members["ticket"] = self.ticket
         return json.dumps(members, sort_keys=True)
 
     @classmethod
@@ -37,4 +43,6 @@ class Reference:
             raise NotAReference("the message has no job_id")
         if type(members.get("retry_of", 0)) is not int:
             raise NotAReference("the message's retry_of is not a whole number")
-        return cls(members["job_id"], members.get("retry_of"))
+        if not isinstance(members.get("ticket", ""), str):
+            raise NotAReference("the message's ticket is not text")
+        return cls(members["job_id"], members.get("retry_of"), members.get("ticket", ""))

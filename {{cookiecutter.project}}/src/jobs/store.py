@@ -25,6 +25,7 @@ from jobs.job import (
     rfc3339,
 )
 from jobs.payload import canonical
+from jobs.reference import Reference
 from jobs.settings import client, settings
 
 MAX_RESULT_BYTES = 100_000
@@ -116,22 +117,36 @@ class JobStore:
             _UNTOUCHED_VALUES,
         )
 
-    def claim(self, job_id: str, seconds: float) -> Job:
-        """Start an attempt that holds the job for `seconds`.
+    def claim(self, reference: Reference, seconds: float, most: int) -> Job:
+        """Start an attempt that holds the job for `seconds`, one of `most` attempts.
 
         Raises:
-            Refused: the job is unknown, terminal, cancelled or leased.
+            Refused: the job is unknown, terminal, cancelled or leased, has had its attempts, or is
+                another message's.
         """
-        moment = now()
+        moment, retry_of = now(), reference.retry_of
+        which = "attribute_not_exists(#retry_of)" if retry_of is None else "#retry_of = :retry_of"
         return self._move(
             life.CLAIM,
-            job_id,
+            reference.job_id,
             moment,
-            set_={"lease_until": milliseconds(moment + timedelta(seconds=seconds))},
+            set_={
+                "lease_until": milliseconds(moment + timedelta(seconds=seconds)),
+                "ticket": reference.ticket,
+            },
             also=", #attempts = #attempts + :one"
+            ", #recent_attempts = if_not_exists(#recent_attempts, :none) + :one"
             ", #started_at = if_not_exists(#started_at, :updated_at)",
-            where=f" AND attribute_not_exists(#cancel_requested) AND {_NO_LEASE}",
-            values={":ms": milliseconds(moment), ":one": 1},
+            where=f" AND attribute_not_exists(#cancel_requested) AND {_NO_LEASE} AND {which}"
+            " AND (attribute_not_exists(#ticket) OR #ticket = :ticket)"
+            " AND (attribute_not_exists(#recent_attempts) OR #recent_attempts < :most)",
+            values={
+                ":ms": milliseconds(moment),
+                ":one": 1,
+                ":none": 0,
+                ":most": most,
+                **({} if retry_of is None else {":retry_of": retry_of}),
+            },
         )
 
     def report(self, job: Job, progress: Mapping[str, Any]) -> Job:
@@ -229,7 +244,10 @@ class JobStore:
             job_id,
             now(),
             set_={"retry_of": retry_of},
-            remove=["error", "result", "progress", "finished_at", "cancel_requested"],
+            remove=[
+                *("error", "result", "progress", "finished_at", "cancel_requested"),
+                *("recent_attempts", "ticket"),
+            ],
             where=" AND size(#history) = :seen",
             values={":seen": retry_of},
         )

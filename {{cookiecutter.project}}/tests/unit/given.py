@@ -10,6 +10,7 @@ from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 import api
 from caller import caller_of
 from jobs import Job, Status
+from jobs.reference import Reference
 from jobs.settings import settings
 from tests.unit.client import request
 from tests.unit.emulated import AWS
@@ -19,6 +20,13 @@ PAYLOAD = {"site": "docs.example"}
 RESULT = {"pages": 2}
 
 store = api.store
+
+
+def claim(job: Job | str, seconds: float = 60) -> Job:
+    """Start the next attempt of a job, as its message does."""
+    known = stored(job)
+    reference = Reference(known.job_id, known.retry_of, known.ticket or "")
+    return store.claim(reference, seconds, most=9)
 
 
 def new_id() -> str:
@@ -38,7 +46,7 @@ def adopted() -> Job:
 
 def running(seconds: float = 60) -> Job:
     """A job whose first attempt holds it."""
-    return store.claim(queued().job_id, seconds)
+    return claim(queued(), seconds)
 
 
 def lost() -> Job:

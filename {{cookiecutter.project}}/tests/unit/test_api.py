@@ -84,7 +84,7 @@ def test_a_replay_tells_the_state_and_hands_nothing_over(proceed: str, engine: E
     if proceed == "cancel":
         job = store.cancel(job_id)
     else:
-        job = store.claim(job_id, 60)
+        job = given.claim(job_id)
         if proceed == "release":
             job = store.release(job, ValueError("no"))
         if proceed == "complete":
@@ -139,7 +139,7 @@ def test_a_job_that_arrived_although_its_hand_over_failed_is_accepted(
 ) -> None:
     engine.fail()
     key = new_id()
-    before(monkeypatch, "withdraw", lambda: store.claim(job_id_for(OWNER, key), 60))
+    before(monkeypatch, "withdraw", lambda: given.claim(job_id_for(OWNER, key)))
 
     accepted = post(samples.HAPPY, key)
 
@@ -185,7 +185,7 @@ def test_a_job_that_is_claimed_while_it_is_asked_for_again(
     key = new_id()
     job_id = post(samples.HAPPY, key).body["job_id"]
     engine.handed_over()
-    before(monkeypatch, "adopt", lambda: store.claim(job_id, 60))
+    before(monkeypatch, "adopt", lambda: given.claim(job_id))
 
     again = post(samples.HAPPY, key)
 
@@ -359,7 +359,7 @@ def test_cancel_too_late(state: str) -> None:
 
 def test_cancel_while_an_attempt_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     job = given.queued()
-    before(monkeypatch, "cancel", lambda: store.claim(job.job_id, 60))
+    before(monkeypatch, "cancel", lambda: given.claim(job))
     assert cancel(job.job_id).status == 202
     assert stored(job.job_id).cancel_requested
 
@@ -430,7 +430,7 @@ def test_a_retry_that_the_worker_made_first(monkeypatch: pytest.MonkeyPatch) -> 
 
     def work() -> None:
         store.retry(job.job_id, len(job.history))
-        store.complete(store.claim(job.job_id, 60), {})
+        store.complete(given.claim(job), {})
 
     before(monkeypatch, "retry", work)
     told = retry(job.job_id)

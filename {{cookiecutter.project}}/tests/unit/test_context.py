@@ -86,6 +86,9 @@ def test_progress_counts_whole_things() -> None:
         job.progress(0.5)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         job.progress(1, 1.5)  # type: ignore[arg-type]
+    for number in (-1, 2**53):
+        with pytest.raises(ValueError, match="progress counts from 0 to 9007199254740991"):
+            job.progress(number)
     assert job.job.progress is None
 
 
@@ -131,7 +134,7 @@ def test_a_cancellation_that_is_known_is_not_looked_up(
 
 def test_an_attempt_that_was_overtaken_is_told_so(stopwatch: Stopwatch) -> None:
     job = context(given.lost())
-    store.claim(job.id, 60)
+    given.claim(job.id)
     stopwatch.seconds += 60
 
     assert not job.cancelled  # a look does not make the new attempt's number ours

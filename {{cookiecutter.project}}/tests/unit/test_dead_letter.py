@@ -91,14 +91,14 @@ def test_a_job_that_was_retried_since_is_left_to_its_retry(
     failed = given.failed()
     job = store.retry(failed.job_id, len(failed.history))
     if then != "queued":
-        job = store.claim(job.job_id, 60 if then == "running" else -1)
+        job = given.claim(job, 60 if then == "running" else -1)
     queue.send(Reference(job.job_id).dumps())
 
     assert queue.deliver(dead_letter.handler) == 0
 
     assert stored(job) == job
     assert announced() == []
-    assert log()[-1]["message"] == "message dropped: the job has been retried since"
+    assert log()[-1]["message"] == "message dropped: another message has the job"
 
 
 def test_a_retry_can_be_given_up_too(queue: Queue) -> None:

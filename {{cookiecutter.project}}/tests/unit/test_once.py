@@ -3,6 +3,7 @@
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from aws_lambda_powertools.utilities.idempotency.exceptions import (
     IdempotencyAlreadyInProgressError,
 )
 
+from jobs import PermanentError
 from jobs.once import begin, once
 from jobs.settings import settings
 from tests.unit import given
@@ -44,6 +46,24 @@ def test_an_effect_happens_once_and_its_answer_stays(answer: Any) -> None:
 
     assert once(job_id, "pay", effect) == answer
     assert once(job_id, "pay", effect) == answer
+    assert effect.times == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (datetime.now(UTC), "not JSON serializable"),
+        (float("nan"), "Out of range float values"),
+        ("\ud800", "surrogates not allowed"),
+        ("x" * 50_000, "it has 50002 bytes and 50000 are allowed"),
+    ],
+)
+def test_an_effect_whose_answer_cannot_be_kept_is_done_all_the_same(answer: Any, why: str) -> None:
+    job_id, effect = given.new_id(), Effect(answer, "again")
+
+    for _ in range(2):
+        with pytest.raises(PermanentError, match=f"pay is done, but .* cannot be kept: .*{why}"):
+            once(job_id, "pay", effect)
     assert effect.times == 1
 
 

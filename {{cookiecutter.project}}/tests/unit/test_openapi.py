@@ -83,12 +83,6 @@ def test_examples_keep_to_their_schema(schema: str, example: object) -> None:
     Contract(OPENAPI).check_value(example, schema, "the example")
 
 
-@pytest.mark.parametrize("name", ["HAPPY", "OTHER", "SLOW", "TRANSIENT", "POISON", "PERMANENT"])
-def test_samples_keep_to_the_payload_schema(name: str) -> None:
-    """What the tests send as a good payload is one."""
-    PAYLOAD.validate(getattr(samples, name))
-
-
 @pytest.mark.parametrize("rule", samples.INVALID_BY_RULE)
 def test_invalid_samples_break_one_rule(rule: str) -> None:
     """What the tests send as a bad payload breaks the schema in one place."""
@@ -96,7 +90,8 @@ def test_invalid_samples_break_one_rule(rule: str) -> None:
 
     (error,) = PAYLOAD.iter_errors(payload)
 
-    assert field in [*error.path, *error.message.split("'")]
+    place = "".join(f"{part}." for part in error.path)
+    assert field in [(place + name).rstrip(".") for name in ("", *error.message.split("'"))]
 
 
 def answer(

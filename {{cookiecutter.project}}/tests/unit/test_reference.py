@@ -9,6 +9,7 @@ from jobs.reference import NotAReference, Reference
     ("reference", "text"),
     [
         (Reference("17"), '{"job_id": "17"}'),
+        (Reference("17", ticket="a"), '{"job_id": "17", "ticket": "a"}'),
         (Reference("17", retry_of=0), '{"job_id": "17", "retry_of": 0}'),
     ],
 )
@@ -28,6 +29,7 @@ def test_there_and_back(reference: Reference, text: str) -> None:
         ('{"job_id": "17", "retry_of": "3"}', "the message's retry_of is not a whole number"),
         ('{"job_id": "17", "retry_of": null}', "the message's retry_of is not a whole number"),
         ('{"job_id": "17", "retry_of": true}', "the message's retry_of is not a whole number"),
+        ('{"job_id": "17", "ticket": 3}', "the message's ticket is not text"),
     ],
 )
 def test_what_is_no_reference(text: str, why: str) -> None:

@@ -52,6 +52,15 @@ def test_a_wrong_number_is_named(value: str, monkeypatch: pytest.MonkeyPatch) ->
     )
 
 
+@pytest.mark.parametrize("minimum", [1, 2])
+def test_text_is_no_number_whatever_the_minimum(
+    minimum: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NUMBER", "a month")
+    with pytest.raises(SettingsError, match="NUMBER is 'a month'"):
+        required_int("NUMBER", minimum)
+
+
 def test_the_least_number_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBER", "1")
     assert required_int("NUMBER", minimum=1) == 1

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from botocore.stub import Stubber
 
 from jobs import Job, PermanentError
 from jobs.job import NewerSchema
-from jobs.settings import settings
+from jobs.reference import Reference
+from jobs.settings import client, settings
 from jobs.store import JobStore, Refused, describe
 from tests.unit import given
 from tests.unit.conftest import Clock
@@ -23,7 +25,7 @@ WRITES: dict[str, Callable[[Job], Job | None]] = {
     "create": lambda job: store.create(job.job_id, OWNER, PAYLOAD),
     "adopt": lambda job: store.adopt(job.job_id),
     "withdraw": lambda job: store.withdraw(job.job_id),
-    "claim": lambda job: store.claim(job.job_id, 60),
+    "claim": lambda job: store.claim(Reference(job.job_id), 60, most=9),
     "report": lambda job: store.report(job, {"done": 1}),
     "complete": lambda job: store.complete(job, given.RESULT),
     "fail": lambda job: store.fail(job, ValueError("no such site")),
@@ -131,20 +133,20 @@ def test_a_job_of_a_newer_schema_is_left_alone(write: str) -> None:
 @pytest.mark.parametrize("write", ["report", "complete", "fail", "release", "stop", "give_up"])
 def test_an_attempt_that_was_overtaken_cannot_write(write: str) -> None:
     overtaken = given.lost()
-    current = store.claim(overtaken.job_id, seconds=-1)
+    current = given.claim(overtaken, seconds=-1)
 
     assert refused(write, overtaken) == current
 
 
 def test_a_lease_holds_to_its_last_millisecond(clock: Clock) -> None:
-    job = store.claim(given.queued().job_id, seconds=1.5)
+    job = given.claim(given.queued(), seconds=1.5)
 
     clock.forward(1.5)
     assert refused("claim", job) == job
     assert refused("give_up", job) == job
 
     clock.forward(0.001)
-    assert store.claim(job.job_id, 60).attempts == 2
+    assert given.claim(job).attempts == 2
 
 
 def test_only_one_of_many_claims_wins() -> None:
@@ -152,7 +154,7 @@ def test_only_one_of_many_claims_wins() -> None:
 
     def claim(_: int) -> bool:
         try:
-            return bool(store.claim(job.job_id, 60))
+            return bool(given.claim(job))
         except Refused:
             return False
 
@@ -161,6 +163,35 @@ def test_only_one_of_many_claims_wins() -> None:
 
 
 # ---------------------------------------------------------------- what is written
+
+
+def test_a_job_is_one_hand_overs_until_it_is_retried() -> None:
+    job, mine, other = given.queued(), "mine", "other"
+
+    def claim(ticket: str, retry_of: int | None = None) -> Job:
+        return store.claim(Reference(job.job_id, retry_of, ticket), 60, most=9)
+
+    released = store.release(claim(mine), ConnectionError("no answer"))
+    with pytest.raises(Refused):
+        claim(other)
+    failed = store.fail(claim(mine), ValueError("no such site"))
+
+    retry_of = len(failed.history)
+    store.retry(job.job_id, retry_of)
+    with pytest.raises(Refused):
+        claim(mine)  # of before the retry
+    claimed = claim(other, retry_of)
+    assert (claimed.attempts, claimed.recent_attempts) == (3, 1)
+    assert released.recent_attempts == 1
+
+
+def test_a_job_has_no_more_attempts_than_it_may() -> None:
+    job = given.queued()
+    for _ in range(2):
+        store.release(store.claim(Reference(job.job_id), 60, most=2), OSError("no answer"))
+    with pytest.raises(Refused):
+        store.claim(Reference(job.job_id), 60, most=2)
+    assert given.stored(job).attempts == 2
 
 
 def test_accepted_then_completed(clock: Clock) -> None:
@@ -183,13 +214,15 @@ def test_accepted_then_completed(clock: Clock) -> None:
     }
 
     clock.forward(2)
-    claimed = store.claim(job_id, seconds=90)
+    claimed = given.claim(job_id, seconds=90)
     item |= {
         "status": "running",
         "started_at": "2026-01-31T09:30:02.000Z",
         "updated_at": "2026-01-31T09:30:02.000Z",
         "expires_at": seconds(clock) + settings.retention_seconds,
         "attempts": 1,
+        "recent_attempts": 1,
+        "ticket": "",
         "lease_until": (seconds(clock) + 90) * 1000,
         "history": [*item["history"], {"status": "running", "at": "2026-01-31T09:30:02.000Z"}],
     }
@@ -225,7 +258,7 @@ def test_the_next_attempt_keeps_the_start_and_takes_the_error_away(clock: Clock)
     assert released.lease_until is None
 
     clock.forward(60)
-    completed = store.complete(store.claim(released.job_id, 60), {})
+    completed = store.complete(given.claim(released), {})
     assert completed.started_at == released.started_at == "2026-01-31T09:30:00.000Z"
     assert completed.error is None
     assert completed.attempts == 2
@@ -244,7 +277,7 @@ def test_a_failed_job_tells_why() -> None:
 
 def test_a_cancelled_job_keeps_no_error() -> None:
     assert store.cancel(given.released().job_id).error is None
-    again = store.claim(given.released().job_id, 60)
+    again = given.claim(given.released())
     assert again.error is not None
     assert store.stop(again).error is None
 
@@ -364,3 +397,19 @@ def test_a_table_that_does_not_answer_is_no_refusal(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(store, "_table", "NoSuchTable")
     with pytest.raises(ClientError, match="ResourceNotFoundException"):
         given.queued()
+
+
+@pytest.mark.parametrize("code", ["AccessDeniedException", "ThrottlingException"])
+def test_another_error_is_no_refusal_either(code: str) -> None:
+    with Stubber(client("dynamodb")) as stub:
+        stub.add_client_error("update_item", code)
+        with pytest.raises(ClientError, match=code):
+            store.cancel(given.new_id())
+
+
+def test_what_is_read_is_the_last_write() -> None:
+    job_id = given.new_id()
+    request = {"TableName": settings.jobs_table, "Key": {"job_id": {"S": job_id}}}
+    with Stubber(client("dynamodb")) as stub:  # of the emulated table, every read is consistent
+        stub.add_response("get_item", {}, {**request, "ConsistentRead": True})
+        assert store.get(job_id) is None

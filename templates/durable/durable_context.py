@@ -5,7 +5,8 @@
 - `PermanentError` and `JobCancelled` are not tried again.
 - The answer of a callback is JSON.
 
-Inside `map` and `parallel`, where branches wait while others run, the context is the SDK's own.
+Inside `map` and `parallel`, where branches wait while others run, the context is the SDK's own; its
+steps take `BRANCH_STEP`.
 """
 
 from collections.abc import Callable, Iterator
@@ -41,6 +42,7 @@ from jobs.store import Refused
 from jobs.waiting import WaitingStore
 
 T = TypeVar("T")
+Strategy = Callable[[Exception, int], RetryDecision]
 
 STEP_RETRIES = create_retry_strategy(
     RetryStrategyConfig(
@@ -77,6 +79,18 @@ NEVER_AGAIN: tuple[type[Exception], ...] = (PermanentError, JobCancelled)
 """What a step raises to end the job."""
 
 
+def decide(error: Exception, attempts: int, own: Strategy = STEP_RETRIES) -> RetryDecision:
+    """Return whether to try a step of work.py again, and when; `own` is the step's own strategy."""
+    if isinstance(error, (*NEVER_AGAIN, Refused)):
+        return RetryDecision.no_retry()
+    in_progress = isinstance(error, IdempotencyAlreadyInProgressError)
+    return (WHILE_IN_PROGRESS if in_progress else own)(error, attempts)
+
+
+BRANCH_STEP = StepConfig(retry_strategy=decide)
+"""For steps inside `map` and `parallel`, which would follow the SDK's own strategy."""
+
+
 class Superseded(BaseException):
     """The job is no longer this execution's, so the execution ends.
 
@@ -107,13 +121,10 @@ class JobDurableContext:
     ) -> T:
         """Run a function once and keep its result: `DurableContext.step`."""
         config = config or StepConfig()
-        decide = config.retry_strategy or STEP_RETRIES
+        own = config.retry_strategy or STEP_RETRIES
 
         def strategy(error: Exception, attempts: int) -> RetryDecision:
-            if isinstance(error, (*NEVER_AGAIN, Refused)):
-                return RetryDecision.no_retry()
-            in_progress = isinstance(error, IdempotencyAlreadyInProgressError)
-            decision = (WHILE_IN_PROGRESS if in_progress else decide)(error, attempts)
+            decision = decide(error, attempts, own)
             if decision.should_retry:
                 self._tell_failure(error)
             return decision

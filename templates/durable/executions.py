@@ -1,6 +1,7 @@
 """Runs jobs in durable executions, in this process and with the waiting left out."""
 
 import datetime as dt
+import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -130,7 +131,7 @@ def replay(execution: Execution) -> dict[str, Any]:
     """Run work.py again on the record of an execution that has ended, 400 days later.
 
     Returns:
-        What `work.run` returned this time.
+        What `work.run` returned this time, as the job would hold it.
 
     Raises:
         NotDeterministic: it did more, less or something else than the record says.
@@ -168,7 +169,7 @@ def replay(execution: Execution) -> dict[str, Any]:
         raise NotDeterministic(answer["Error"]["ErrorMessage"])
     if isinstance(outcome[0], Exception):
         raise outcome[0]
-    return dict(outcome[0])
+    return dict(json.loads(json.dumps(outcome[0])))
 
 
 def _not_again(_: object) -> None:

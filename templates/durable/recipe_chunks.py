@@ -9,6 +9,7 @@ from typing import Any
 from aws_durable_execution_sdk_python import BatchResult, DurableContext
 from aws_durable_execution_sdk_python.config import Duration, MapConfig
 
+from durable_context import BRANCH_STEP
 from jobs.context import JobContext
 
 CHUNK = 10
@@ -47,7 +48,9 @@ def handle(
     context: DurableContext, chunk: list[int], index: int, chunks: Sequence[list[int]]
 ) -> int:
     """Work on one chunk, in a step: each branch has a context of its own."""
-    return context.step(lambda _: sum(call(item) for item in chunk), name="call")
+    return context.step(
+        lambda _: sum(call(item) for item in chunk), name="call", config=BRANCH_STEP
+    )
 
 
 def call(item: int) -> int:

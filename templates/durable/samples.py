@@ -1,11 +1,14 @@
-"""Payloads for the tests. When work.py becomes yours, these become yours too."""
+"""Payloads for the tests. When work.py becomes yours, these become yours too.
+
+Where it says `| None`, put None if no payload makes your work do that: what needs it is skipped.
+"""
 
 from typing import Any
 
 Payload = dict[str, Any]
 
 HAPPY: Payload = {"customer": "ada@example.com", "delay_seconds": 0}
-"""Completes at once."""
+"""Completes by itself, in a few seconds at most."""
 
 HAPPY_RESULT: Payload = {"customer": "ada@example.com"}
 """What its result holds, among the rest."""
@@ -31,26 +34,26 @@ INVALID_BY_RULE: dict[str, tuple[Payload, str]] = {
 }
 """What breaks payload.schema.json, rule by rule, and the field that the answer names."""
 
-SLOW: Payload = {"customer": "alan@example.com", "delay_seconds": 6}
-"""Takes some six seconds: long enough to be caught in the act and cancelled."""
+SLOW: Payload | None = {"customer": "alan@example.com", "delay_seconds": 6}
+"""Takes some six seconds, waiting for no answer: time to be caught and cancelled."""
 
 SLOW_STATUS = "waiting"
 """What the job of `SLOW` is most of that time."""
 
-TRANSIENT: Payload = {"customer": "ada@example.com", "delay_seconds": 0, "failure": "transient"}
+TRANSIENT: Payload | None = {**HAPPY, "failure": "transient"}
 """Its first attempt fails, its second completes."""
 
-POISON: Payload = {"customer": "ada@example.com", "failure": "poison"}
+POISON: Payload | None = {"customer": "ada@example.com", "failure": "poison"}
 """Every attempt fails, until the engine gives it up."""
 
 POISON_ERROR = "the accounts do not answer"
 """What the error of the job of `POISON` tells, among the rest."""
 
-PERMANENT: Payload = {"customer": "ada@example.com", "failure": "permanent"}
+PERMANENT: Payload | None = {"customer": "ada@example.com", "failure": "permanent"}
 """Its first attempt fails, and no other one follows."""
 
-APPROVAL: Payload = {"customer": "ada@example.com", "delay_seconds": 0, "approval": True}
-"""Waits for an answer."""
+APPROVAL: Payload | None = {**HAPPY, "approval": True}
+"""Waits for an answer, for more than a minute, and then completes."""
 
 APPROVED: Payload = {"approved": True}
 """The answer that lets it go on; any other one ends it."""
@@ -58,5 +61,10 @@ APPROVED: Payload = {"approved": True}
 REFUSED_RESULT: Payload = {"follow_up": "withheld"}
 """What the result of `APPROVAL` holds after another answer, or none."""
 
-DEADLINE: Payload = {**APPROVAL, "approval_seconds": 1}
-"""Waits for an answer, but not for long."""
+DEADLINE: Payload | None = {**HAPPY, "approval": True, "approval_seconds": 1}
+"""Waits for an answer, but not for long, and completes without."""
+
+OTHER_WAYS: dict[str, Payload] = {
+    "a wait after a failure": {**HAPPY, "failure": "transient", "delay_seconds": 60}
+}
+"""Other ways through the work to its completion, which tests/unit/test_determinism.py replays."""

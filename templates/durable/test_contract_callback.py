@@ -7,6 +7,7 @@ import httpx
 
 from tests import samples
 from tests.contract.client import Caller, refused
+from tests.needed import needed
 
 JSON = {"Content-Type": "application/json"}
 
@@ -18,7 +19,7 @@ def answer(caller: Caller, job_id: str, value: object) -> httpx.Response:
 
 def waiting(caller: Caller) -> str:
     """Have a job accepted that waits for an answer, and return its id when it does."""
-    job_id = caller.start(samples.APPROVAL)
+    job_id = caller.start(needed("APPROVAL"))
     caller.wait_for(job_id, "waiting")
     return job_id
 
@@ -70,7 +71,7 @@ def test_d4_only_the_first_answer_counts(alice: Caller) -> None:
 
 def test_d5_a_job_that_waits_for_time_takes_no_answer(alice: Caller) -> None:
     """409, and it waits on."""
-    job_id = alice.start(samples.SLOW)
+    job_id = alice.start(needed("SLOW"))
     alice.wait_for(job_id, samples.SLOW_STATUS)
 
     refused(answer(alice, job_id, {}), 409, "job-not-waiting")
@@ -81,7 +82,7 @@ def test_d5_a_job_that_waits_for_time_takes_no_answer(alice: Caller) -> None:
 
 def test_d6_nobody_answers_in_time(alice: Caller) -> None:
     """The job goes on without."""
-    job = alice.run(samples.DEADLINE)
+    job = alice.run(needed("DEADLINE"))
     assert "waiting" in [entry["status"] for entry in job["history"]]
 
 

@@ -1,9 +1,10 @@
-"""work.py does the same in each replay. Add your own payloads to tests/samples.py.
+"""work.py does the same in each replay. Add payloads to `OTHER_WAYS` of tests/samples.py.
 
 What is found here would be found on AWS by an execution that fails after its wait.
 """
 
 import json
+import re
 import textwrap
 from collections.abc import Iterator
 from typing import Any
@@ -11,8 +12,8 @@ from typing import Any
 import pytest
 
 import work
-from jobs import PermanentError
 from tests import samples
+from tests.needed import needed
 from tests.unit.executions import Execution, Executions, NotDeterministic, executions, replay
 
 
@@ -22,41 +23,46 @@ def engine() -> Iterator[Executions]:
         yield running
 
 
-def completed(engine: Executions, payload: dict[str, Any], answer: object = None) -> Execution:
+def ended(
+    engine: Executions, payload: dict[str, Any], status: str = "completed", answer: object = None
+) -> Execution:
+    """Run a job, answer it if it asks, and see that it ends so."""
     execution = engine.start(payload)
     if answer is not None:
         execution.answer(json.dumps(answer).encode())
-    execution.result()
+    error = execution.result().error
+    assert execution.job.status == status, error or execution.job.error
     return execution
 
 
 @pytest.mark.parametrize(
-    ("payload", "answer"),
+    ("sample", "answer"),
     [
-        (samples.HAPPY, None),
-        (samples.SLOW, None),
-        (samples.TRANSIENT, None),
-        (samples.APPROVAL, samples.APPROVED),
-        (samples.APPROVAL, {"approved": False}),
-        (samples.DEADLINE, None),
+        ("HAPPY", None),
+        ("OTHER", None),
+        ("SLOW", None),
+        ("TRANSIENT", None),
+        ("APPROVAL", samples.APPROVED),
+        ("APPROVAL", {}),
+        ("DEADLINE", None),
+        *((way, None) for way in samples.OTHER_WAYS),
     ],
 )
 def test_a_replay_returns_what_the_first_run_returned(
-    engine: Executions, payload: dict[str, Any], answer: object
+    engine: Executions, sample: str, answer: object
 ) -> None:
-    execution = completed(engine, payload, answer)
+    payload = samples.OTHER_WAYS[sample] if sample in samples.OTHER_WAYS else needed(sample)
+    execution = ended(engine, payload, answer=answer)
 
-    assert execution.job.status == "completed"
     assert replay(execution) == execution.job.result
 
 
-def test_a_replay_fails_as_the_first_run_failed(engine: Executions) -> None:
-    execution = completed(engine, samples.PERMANENT)
-    error = execution.job.error or {}
+@pytest.mark.parametrize("sample", ["POISON", "PERMANENT"])
+def test_a_replay_fails_as_the_first_run_failed(engine: Executions, sample: str) -> None:
+    execution = ended(engine, needed(sample), "failed")
 
-    with pytest.raises(Exception, match=error["message"]):
+    with pytest.raises(Exception, match=re.escape((execution.job.error or {})["message"])):
         replay(execution)
-    assert error["type"] == PermanentError.__name__
 
 
 TRAPS = {
@@ -94,8 +100,7 @@ def test_a_run_that_is_not_deterministic_is_found(
     module: dict[str, Any] = {}
     exec(textwrap.dedent(TRAPS[trap]), module)
     monkeypatch.setattr(work, "run", module["run"])
-    execution = completed(engine, samples.HAPPY)
-    assert execution.job.status == "completed"
+    execution = ended(engine, {})
 
     try:
         again = replay(execution)

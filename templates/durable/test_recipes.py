@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 import work
+from jobs import PermanentError
 from tests.unit.executions import Execution, Executions, executions, replay
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -135,6 +136,22 @@ def test_chunks_that_fail(runs: Executions, recipe: Recipe) -> None:
     assert execution.job.status == "failed"
     assert (execution.job.error or {})["message"] == "too many requests"
     assert sorted(called[:60]) == list(range(60))
+
+
+def test_a_chunk_is_tried_as_any_step_is(runs: Executions, recipe: Recipe) -> None:
+    """As often as MaxAttempts says, and once when another attempt cannot help."""
+    for error, times in ((PermanentError("no such item"), 1), (ConnectionError("no answer"), 5)):
+        module, called = recipe("chunks"), list[int]()
+
+        def call(item: int, error: Exception = error, called: list[int] = called) -> int:
+            called.append(item)
+            raise error
+
+        module.call = call  # type: ignore[attr-defined]
+        execution = runs.run({"items": 1})
+
+        assert (execution.job.error or {})["message"] == str(error)
+        assert len(called) == times
 
 
 def test_resume(runs: Executions, recipe: Recipe) -> None:

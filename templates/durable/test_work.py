@@ -8,6 +8,7 @@ import pytest
 
 import work
 from tests import samples
+from tests.needed import needed
 from tests.unit.emulated import AWS
 from tests.unit.executions import Executions, executions
 
@@ -48,7 +49,7 @@ def test_the_follow_up_is_published(runs: Executions) -> None:
 )
 def test_somebody_says_whether(runs: Executions, answer: dict[str, Any], withheld: bool) -> None:
     """Only a clear yes is a yes."""
-    execution = runs.start(samples.APPROVAL)
+    execution = runs.start(needed("APPROVAL"))
     execution.answer(json.dumps(answer).encode())
     execution.result()
 
@@ -57,18 +58,17 @@ def test_somebody_says_whether(runs: Executions, answer: dict[str, Any], withhel
 
 def test_nobody_says_in_time(runs: Executions) -> None:
     """That means no."""
-    assert (runs.run(samples.DEADLINE).job.result or {})["follow_up"] == "withheld"
+    assert (runs.run(needed("DEADLINE")).job.result or {})["follow_up"] == "withheld"
 
 
 def test_a_transient_failure_passes(runs: Executions) -> None:
     """At the second attempt."""
-    assert runs.run(samples.TRANSIENT).job.status == "completed"
+    assert runs.run(needed("TRANSIENT")).job.status == "completed"
 
 
 @pytest.mark.parametrize(
-    ("payload", "error"),
-    [(samples.POISON, "ConnectionError"), (samples.PERMANENT, "PermanentError")],
+    ("sample", "error"), [("POISON", "ConnectionError"), ("PERMANENT", "PermanentError")]
 )
-def test_a_failure_stays(runs: Executions, payload: samples.Payload, error: str) -> None:
+def test_a_failure_stays(runs: Executions, sample: str, error: str) -> None:
     """Whether others are tried or not."""
-    assert (runs.run(payload).job.error or {})["type"] == error
+    assert (runs.run(needed(sample)).job.error or {})["type"] == error

@@ -1,12 +1,20 @@
-"""worker.handler: one job, one durable execution."""
+"""worker.handler: one job, one durable execution.
+
+The work is what stands here, so that yours may do what it likes.
+"""
 
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from aws_durable_execution_sdk_python import DurableContext, InvocationError
-from aws_durable_execution_sdk_python.config import Duration, StepConfig
+from aws_durable_execution_sdk_python import (
+    CallbackTimeoutError,
+    DurableContext,
+    InvocationError,
+    StepContext,
+)
+from aws_durable_execution_sdk_python.config import Duration, StepConfig, WaitForCallbackConfig
 from aws_durable_execution_sdk_python.exceptions import StepError
 from aws_durable_execution_sdk_python.retries import RetryPresets
 from aws_durable_execution_sdk_python_testing.checkpoint.processor import CheckpointProcessor
@@ -17,7 +25,6 @@ import worker
 from jobs import JobCancelled, PermanentError, Status
 from jobs.context import JobContext
 from jobs.reference import Reference
-from tests import samples
 from tests.unit import given
 from tests.unit.conftest import Read
 from tests.unit.executions import Execution, Executions, executions
@@ -32,10 +39,46 @@ def engine() -> Iterator[Executions]:
         yield running
 
 
+def run(payload: dict[str, Any], context: DurableContext, job: JobContext) -> dict[str, Any]:
+    """Take two steps, and between them wait or ask as the payload says."""
+    context.step(lambda step: first(payload, step), name="first")
+    job.progress(1, 2, "first step")
+    if "wait" in payload:
+        context.wait(Duration.from_seconds(payload["wait"]), name="pause")
+    answer = ask(payload["ask"], context) if "ask" in payload else None
+    context.step(lambda _: None, name="second")
+    job.progress(2, 2, "second step")
+    return {"answer": answer}
+
+
+def first(payload: dict[str, Any], step: StepContext) -> None:
+    """Fail if the payload says so."""
+    fails = payload.get("fails", "never")
+    if fails == "for good":
+        raise PermanentError("no such card")
+    if fails == "always" or (fails == "once" and step.attempt == 1):
+        raise ConnectionError("the bank does not answer")
+
+
+def ask(seconds: int, context: DurableContext) -> object:
+    """Wait so long for an answer, and return it."""
+    config = WaitForCallbackConfig(timeout=Duration.from_seconds(seconds))
+    try:
+        return context.wait_for_callback(lambda *_: None, name="approval", config=config)
+    except CallbackTimeoutError:
+        return "none in time"
+
+
 @pytest.fixture
 def doing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Run], None]:
     """Put another function in place of work.run."""
     return lambda run: monkeypatch.setattr(work, "run", run)
+
+
+@pytest.fixture(autouse=True)
+def _own_work(doing: Callable[[Run], None]) -> None:
+    """Put the work above in place of work.run."""
+    doing(run)
 
 
 def names(execution: Execution) -> list[str | None]:
@@ -48,30 +91,30 @@ def names(execution: Execution) -> list[str | None]:
 
 def test_a_job_completes(engine: Executions, announced: Read) -> None:
     """One attempt, its result, its last progress, and one announcement."""
-    execution = engine.run(samples.HAPPY)
+    execution = engine.run({})
 
     job = execution.job
     assert execution.life() == [("queued", 0), ("running", 1), ("completed", 1)]
-    assert samples.HAPPY_RESULT.items() <= (job.result or {}).items()
-    assert job.public()["progress"] == samples.HAPPY_PROGRESS
+    assert job.result == {"answer": None}
+    assert job.public()["progress"] == {"done": 2, "total": 2, "message": "second step"}
     assert [json.loads(m["Message"])["status"] for m in announced()] == ["completed"]
 
 
 def test_a_job_waits_and_says_so(engine: Executions) -> None:
     """A wait of days takes no time here; the job says what it waited for."""
-    execution = engine.run({"customer": "ada", "delay_seconds": 30 * 86_400})
+    execution = engine.run({"wait": 30 * 86_400})
 
     assert [status for status, _ in execution.life()] == [
         *("queued", "running", "waiting", "running", "completed")
     ]
     assert execution.job.attempts == 1
-    assert (execution.job.waiting or {})["for"] == "trial"
+    assert (execution.job.waiting or {})["for"] == "pause"
     assert "waiting" not in execution.job.public()
 
 
 def test_a_waiting_job_tells_until_when(engine: Executions) -> None:
     """And not the callback's id, nor anything else that is the service's own."""
-    execution = engine.start(samples.APPROVAL)
+    execution = engine.start({"ask": 60})
     callback_id = execution.callback_id()
 
     public = execution.job.public()
@@ -84,31 +127,30 @@ def test_a_waiting_job_tells_until_when(engine: Executions) -> None:
     execution.result()
 
 
-@pytest.mark.parametrize(("approved", "follow_up"), [(True, True), (False, False), ("yes", False)])
-def test_an_answer_reaches_the_work(engine: Executions, approved: object, follow_up: bool) -> None:
-    """Approval and refusal."""
-    execution = engine.start(samples.APPROVAL)
-    execution.answer(json.dumps({"approved": approved}).encode())
+@pytest.mark.parametrize("answer", [{"approved": True, "by": ["ada"]}, {}])
+def test_an_answer_reaches_the_work(engine: Executions, answer: object) -> None:
+    """As the JSON that it is."""
+    execution = engine.start({"ask": 60})
+    execution.answer(json.dumps(answer).encode())
     execution.result()
 
-    result = execution.job.result or {}
     assert execution.job.status == "completed"
-    assert (result["follow_up"] != "withheld") is follow_up
+    assert execution.job.result == {"answer": answer}
 
 
 def test_a_deadline_passes(engine: Executions) -> None:
     """Nobody answered: the work goes on without."""
-    execution = engine.run(samples.DEADLINE)
+    execution = engine.run({"ask": 1})
 
     assert [status for status, _ in execution.life()] == [
         *("queued", "running", "waiting", "running", "completed")
     ]
-    assert (execution.job.result or {})["follow_up"] == "withheld"
+    assert execution.job.result == {"answer": "none in time"}
 
 
 def test_a_step_that_fails_is_tried_again(engine: Executions) -> None:
     """It is another attempt, and finished steps are not done again."""
-    execution = engine.run(samples.TRANSIENT)
+    execution = engine.run({"fails": "once"})
 
     assert execution.life() == [
         *(("queued", 0), ("running", 1), ("queued", 1), ("running", 2), ("completed", 2))
@@ -142,18 +184,18 @@ def test_finished_steps_are_not_done_again(
 
 def test_a_step_that_always_fails_fails_the_job(engine: Executions) -> None:
     """After MaxAttempts, with the last error; it is no dead letter."""
-    execution = engine.run(samples.POISON)
+    execution = engine.run({"fails": "always"})
 
     job = execution.job
     assert job.status == "failed"
     assert job.attempts == 5
-    assert job.error == {"type": "ConnectionError", "message": samples.POISON_ERROR}
+    assert job.error == {"type": "ConnectionError", "message": "the bank does not answer"}
     assert execution.result().status.value == "SUCCEEDED"
 
 
 def test_a_permanent_error_fails_the_job_at_once(engine: Executions, announced: Read) -> None:
     """Raised in a step or not, the job tells it as it was raised."""
-    execution = engine.run(samples.PERMANENT)
+    execution = engine.run({"fails": "for good"})
 
     assert execution.life() == [("queued", 0), ("running", 1), ("failed", 1)]
     assert (execution.job.error or {})["type"] == "PermanentError"
@@ -264,7 +306,7 @@ def test_a_job_at_its_end_is_left_alone(
 
 def test_another_executions_job_is_left_alone(engine: Executions) -> None:
     """Two executions of one job: the second finds it taken."""
-    first = engine.start(samples.APPROVAL)
+    first = engine.start({"ask": 60})
     callback_id = first.callback_id()
     second = engine.start({}, job=first.job)
     second.result()
@@ -278,7 +320,7 @@ def test_another_executions_job_is_left_alone(engine: Executions) -> None:
 
 def test_a_retry_is_another_execution(engine: Executions) -> None:
     """Of the same job, whose attempts and history go on."""
-    failed = engine.run(samples.PERMANENT)
+    failed = engine.run({"fails": "for good"})
     retry_of = len(failed.job.history)
     again = engine.start({}, retry_of=retry_of, job=failed.job)
     again.result()
@@ -291,7 +333,7 @@ def test_a_retry_is_another_execution(engine: Executions) -> None:
 
 def test_the_execution_of_an_old_go_is_refused(engine: Executions) -> None:
     """It was under way when its job was cancelled and retried."""
-    old = engine.start(samples.APPROVAL)
+    old = engine.start({"ask": 60})
     old.callback_id()
     worker.store.ask_to_stop(old.job_id)
     cancelled = worker.store.stop(old.job)
@@ -390,14 +432,14 @@ def crash_before(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
 
 
 @pytest.mark.parametrize(
-    "step", ["start", "start-trial", "trial: wait", "trial: resume", "follow-up", "end"]
+    "step", ["start", "first", "pause: wait", "pause: resume", "second", "end"]
 )
 def test_a_crash_between_a_step_and_its_record_changes_nothing(
     engine: Executions, crash_before: Callable[..., list[str]], step: str, announced: Read
 ) -> None:
     """The step runs twice: one attempt, one history, one announcement all the same."""
     crashed = crash_before(step)
-    execution = engine.run(samples.SLOW)
+    execution = engine.run({"wait": 6})
 
     assert crashed == [step]
     assert [status for status, _ in execution.life()] == [
@@ -411,10 +453,10 @@ def test_a_crash_before_a_failure_is_recorded_loses_nothing(
     engine: Executions, crash_before: Callable[..., list[str]]
 ) -> None:
     """The job says that its attempt has failed, Lambda does not know: the step runs again."""
-    crashed = crash_before("start-trial", "RETRY")
-    execution = engine.run(samples.TRANSIENT)
+    crashed = crash_before("first", "RETRY")
+    execution = engine.run({"fails": "once"})
 
-    assert crashed == ["start-trial"]
+    assert crashed == ["first"]
     assert execution.job.status == "completed"
 
 
@@ -452,23 +494,25 @@ def test_a_job_that_cannot_go_on_is_no_success(
 def test_an_effect_happens_once_though_its_step_is_done_twice(
     engine: Executions,
     crash_before: Callable[..., list[str]],
-    monkeypatch: pytest.MonkeyPatch,
+    doing: Callable[[Run], None],
 ) -> None:
     """The crash comes between the effect and the record of its step."""
-    published: list[str] = []
-    publish = work.publish
+    done: list[str] = []
 
-    def count(customer: str) -> str:
-        published.append(customer)
-        return publish(customer)
+    def pay() -> str:
+        done.append("pay")
+        return "paid"
 
-    monkeypatch.setattr(work, "publish", count)
-    crashed = crash_before("follow-up")
-    execution = engine.run(samples.HAPPY)
+    def run(_: Any, context: DurableContext, job: JobContext) -> dict[str, Any]:
+        return {"bill": context.step(lambda _: job.once("pay", pay), name="effect")}
 
-    assert crashed == ["follow-up"]
-    assert execution.job.status == "completed"
-    assert published == [samples.HAPPY["customer"]]
+    doing(run)
+    crashed = crash_before("effect")
+    execution = engine.run({})
+
+    assert crashed == ["effect"]
+    assert execution.job.result == {"bill": "paid"}
+    assert done == ["pay"]
 
 
 @pytest.mark.parametrize("retried", [False, True])
@@ -526,7 +570,7 @@ def test_a_failure_that_cannot_be_recorded_is_no_harm(
         raise EndpointConnectionError(endpoint_url="dynamodb")
 
     monkeypatch.setattr(worker.store, "release", release)
-    execution = engine.run(samples.TRANSIENT)
+    execution = engine.run({"fails": "once"})
 
     assert execution.life() == [("queued", 0), ("running", 1), ("completed", 1)]
 
@@ -546,7 +590,7 @@ def test_the_store_may_be_out_of_reach_for_a_while(
             return _right(*args, **kwargs)
 
         monkeypatch.setattr(worker.store, name, flaky)
-    execution = engine.start(samples.HAPPY)
+    execution = engine.start({})
     execution.result()
 
     assert execution.life() == [("queued", 0), ("running", 1), ("completed", 1)]
@@ -593,16 +637,16 @@ def test_errors_of_the_work_are_told_by_their_own_names(
 
 def test_the_log_tells_why_a_job_failed(engine: Executions, log: Read) -> None:
     """With the stack trace, which the job's owner is not shown."""
-    execution = engine.run(samples.PERMANENT)
+    execution = engine.run({"fails": "for good"})
 
     (line,) = [line for line in log() if line.get("message") == "job failed"]
     assert line["job_id"] == execution.job_id
-    assert "start_trial" in line["exception"] or "StepError" in line["exception"]
+    assert "in first" in line["exception"] or "StepError" in line["exception"]
 
 
 def test_every_line_of_the_log_names_the_job(engine: Executions, log: Read) -> None:
     """Those of the SDK, too; and nothing is told twice, though the handler starts over and over."""
-    execution = engine.run(samples.TRANSIENT | {"delay_seconds": 60})
+    execution = engine.run({"fails": "once", "wait": 60})
 
     lines = [line for line in log() if "_aws" not in line]
     assert any("failed step" in line["message"] for line in lines)

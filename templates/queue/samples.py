@@ -1,4 +1,7 @@
-"""Payloads for the tests. When work.py becomes yours, these become yours too."""
+"""Payloads for the tests. When work.py becomes yours, these become yours too.
+
+Where it says `| None`, put None if no payload makes your work do that: what needs it is skipped.
+"""
 
 from typing import Any
 
@@ -31,23 +34,26 @@ INVALID_BY_RULE: dict[str, tuple[Payload, str]] = {
 }
 """What breaks payload.schema.json, rule by rule, and the field that the answer names."""
 
-SLOW: Payload = {"site": "archive.example", "pages": 16, "seconds_per_page": 0.25}
-"""Takes some four seconds: long enough to be caught in the act, cancelled or killed."""
+SLOW: Payload | None = {"site": "archive.example", "pages": 16, "seconds_per_page": 0.25}
+"""Takes some four seconds and heeds `job.cancelled`: time to be caught, cancelled or killed.
 
-ENDLESS: Payload = {"site": "archive.example", "pages": 100, "seconds_per_page": 0.25}
+It has to end within five seconds, the `WorkerTimeout` in tests/local.
+"""
+
+ENDLESS: Payload | None = {"site": "archive.example", "pages": 100, "seconds_per_page": 0.25}
 """Takes longer than five seconds: with that `WorkerTimeout`, no attempt ever ends."""
 
 SLOW_STATUS = "running"
 """What the job of `SLOW` is most of that time."""
 
-TRANSIENT: Payload = {"site": "docs.example", "pages": 1, "failure": "transient"}
+TRANSIENT: Payload | None = {"site": "docs.example", "pages": 1, "failure": "transient"}
 """Its first attempt fails, its second completes."""
 
-POISON: Payload = {"site": "docs.example", "pages": 1, "failure": "poison"}
-"""Every attempt fails, until the engine gives it up."""
+POISON: Payload | None = {"site": "docs.example", "pages": 1, "failure": "poison"}
+"""Every attempt fails, and soon, until the engine gives it up."""
 
 POISON_ERROR = "docs.example does not answer"
 """What the error of the job of `POISON` tells, among the rest."""
 
-PERMANENT: Payload = {"site": "docs.example", "pages": 1, "failure": "permanent"}
+PERMANENT: Payload | None = {"site": "docs.example", "pages": 1, "failure": "permanent"}
 """Its first attempt fails, and no other one follows."""

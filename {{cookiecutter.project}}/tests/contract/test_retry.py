@@ -2,11 +2,12 @@
 
 from tests import samples
 from tests.contract.client import Caller, accepted, refused
+from tests.needed import needed
 
 
 def test_c37_a_failed_job_runs_again(alice: Caller) -> None:
     """202; its attempts and its history go on."""
-    failed = alice.run(samples.PERMANENT, until="failed")
+    failed = alice.run(needed("PERMANENT"), until="failed")
     job_id = failed["job_id"]
 
     response = alice.retry(job_id)
@@ -26,7 +27,7 @@ def test_c37_a_failed_job_runs_again(alice: Caller) -> None:
 
 def test_c38_a_cancelled_job_completes_after_all(alice: Caller) -> None:
     """202, and it runs from the start to its end; the history tells of the cancellation."""
-    job_id = alice.start(samples.SLOW)
+    job_id = alice.start(needed("SLOW"))
     alice.cancel(job_id)
     alice.wait_for(job_id, "cancelled")
 
@@ -37,13 +38,19 @@ def test_c38_a_cancelled_job_completes_after_all(alice: Caller) -> None:
     assert job["history"][-1]["status"] == "completed"
 
 
-def test_c39_another_job_cannot_be_retried(alice: Caller) -> None:
-    """409 for a job that is under way or completed, and nothing changes."""
+def test_c39_a_completed_job_cannot_be_retried(alice: Caller) -> None:
+    """409, and nothing changes."""
     completed = alice.run(samples.HAPPY)
-    job_id = alice.start(samples.SLOW)
 
     refused(alice.retry(completed["job_id"]), 409, "job-not-retryable")
-    refused(alice.retry(job_id), 409, "job-not-retryable")
 
     assert alice.get(completed["job_id"]).json() == completed
+
+
+def test_c39_nor_can_one_that_is_under_way(alice: Caller) -> None:
+    """409 for it, too."""
+    job_id = alice.start(needed("SLOW"))
+
+    refused(alice.retry(job_id), 409, "job-not-retryable")
+
     alice.cancel(job_id)

@@ -6,7 +6,7 @@ import fastjsonschema
 import pytest
 
 from jobs import payload
-from jobs.payload import MAX_BYTES, canonical, check_size, parse
+from jobs.payload import MAX_BYTES, canonical, check_size, parse, read
 from jobs.problems import InvalidJson, InvalidPayload, NotAnObject, PayloadTooLarge, Problem
 from tests import samples
 
@@ -39,6 +39,11 @@ def test_what_is_not_plain_json(body: bytes, detail: str) -> None:
     with pytest.raises(InvalidJson) as problem:
         parse(body)
     assert problem.value.detail.startswith(f"The body {detail}")
+
+
+def test_an_object_may_have_many_names() -> None:
+    many = {str(number): number for number in range(1_000)}
+    assert read(json.dumps(many).encode()) == many
 
 
 @pytest.mark.parametrize("body", [b"[]", b"null", b"1", b'"text"', b"true"])

@@ -1,0 +1,34 @@
+"""What all suites need: payloads that the API accepts."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from jobs.payload import parse
+from jobs.problems import Problem
+from tests import samples
+
+MAY_BE_NONE = ("SLOW", "ENDLESS", "TRANSIENT", "POISON", "PERMANENT", "APPROVAL", "DEADLINE")
+
+
+def pytest_sessionstart() -> None:
+    """Say at once that the samples are not those of the schema, not a hundred times."""
+    for name, payload in _accepted():
+        try:
+            parse(json.dumps(payload).encode())
+        except Problem as problem:
+            raise pytest.UsageError(
+                f"samples.{name} breaks src/payload.schema.json: {problem.detail}"
+                ' Change tests/samples.py as well; see "Your turn" in README.md.'
+            ) from None
+
+
+def _accepted() -> Iterator[tuple[str, samples.Payload]]:
+    """Yield what the tests send as a good payload."""
+    yield from [("HAPPY", samples.HAPPY), ("OTHER", samples.OTHER)]
+    for name in MAY_BE_NONE:
+        if (payload := getattr(samples, name, None)) is not None:
+            yield name, payload
+    for name, payload in getattr(samples, "OTHER_WAYS", {}).items():
+        yield f"OTHER_WAYS[{name!r}]", payload

@@ -183,3 +183,15 @@ def test_an_answer_that_is_none(engine: Engine, body: bytes, problem: type[Excep
         dispatch.deliver(job, body)
     assert given.stored(job.job_id).status == "waiting"
     assert engine.asked == []
+
+
+@pytest.mark.parametrize(
+    ("status", "sent_again", "sure"), [(403, 0, True), (403, 1, False), (503, 0, False)]
+)
+def test_a_refusal_is_sure_if_nothing_was_sent_before(
+    status: int, sent_again: int, sure: bool
+) -> None:
+    """A first request whose answer was lost may have started the execution."""
+    told = {"HTTPStatusCode": status, "RetryAttempts": sent_again}
+    error = ClientError({"Error": {"Code": "Refused"}, "ResponseMetadata": told}, "Invoke")
+    assert dispatch._refused_at_once(error) is sure

@@ -18,10 +18,14 @@ from aws_durable_execution_sdk_python.config import Duration, StepConfig, WaitFo
 from aws_durable_execution_sdk_python.exceptions import StepError
 from aws_durable_execution_sdk_python.retries import RetryPresets
 from aws_durable_execution_sdk_python_testing.checkpoint.processor import CheckpointProcessor
+from aws_lambda_powertools.utilities.idempotency.exceptions import (
+    IdempotencyAlreadyInProgressError,
+)
 from botocore.exceptions import EndpointConnectionError
 
 import work
 import worker
+from durable_context import decide
 from jobs import JobCancelled, PermanentError, Status
 from jobs.context import JobContext
 from jobs.reference import Reference
@@ -658,3 +662,10 @@ def test_the_reference_is_the_same_bytes_every_time() -> None:
     """Lambda takes a name twice only with the same payload."""
     assert Reference("a", 3).dumps() == '{"job_id": "a", "retry_of": 3}'
     assert Reference("a").dumps() == '{"job_id": "a"}'
+
+
+def test_a_locked_effect_is_waited_for_beyond_the_attempts_of_a_step() -> None:
+    """Its lock may last for as long as a function may run, which is 15 minutes."""
+    locked, failed = IdempotencyAlreadyInProgressError("locked"), ConnectionError("no answer")
+    assert decide(locked, 16).should_retry
+    assert not decide(failed, 16).should_retry

@@ -447,6 +447,28 @@ def test_an_attempt_that_finds_an_effect_locked_comes_back_when_the_lock_has_end
     assert log()[-1]["message"] == "message comes back in 41 s: the attempt failed"
 
 
+def test_the_lock_of_an_effect_ends_with_the_invocation_that_left_it(
+    queue: Queue, let_run: LetRun
+) -> None:
+    def die() -> None:
+        raise KeyboardInterrupt
+
+    def run(payload: dict[str, Any], job: JobContext) -> dict[str, Any]:
+        if job.attempt == 1:
+            with suppress(KeyboardInterrupt):
+                job.once("pay", die)
+            raise ConnectionError("no answer")
+        return {"paid": job.once("pay", lambda: True)}
+
+    let_run(run)
+    job = given.queued()
+    send(queue, job)
+    assert queue.deliver(worker.handler, Context(remaining_ms=0)) == 1
+    queue.wait()
+    assert queue.deliver(worker.handler) == 0
+    assert stored(job).result == {"paid": True}
+
+
 def test_a_message_that_cannot_be_hidden_comes_back_by_itself(
     queue: Queue, let_run: LetRun, monkeypatch: pytest.MonkeyPatch, log: Read
 ) -> None:

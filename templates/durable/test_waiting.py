@@ -94,13 +94,17 @@ def test_an_attempt_starts_once() -> None:
     first = store.release(started(), OSError("no answer"))
     second = store.release(store.restart(first), OSError("no answer"))
     assert refused(lambda: store.restart(first)) == second
+    third = store.restart(second)
+    assert refused(lambda: store.restart(first)) == third
 
 
 def test_a_restart_whose_answer_was_lost_is_sent_again() -> None:
     """The AWS client does that by itself, and then finds its own write."""
-    released = store.release(started(), OSError("no answer"))
-    job = store.restart(released)
-    assert store.restart(released) == job
+    job = started()
+    for _ in range(2):
+        released = store.release(job, OSError("no answer"))
+        job = store.restart(released)
+        assert store.restart(released) == job
 
 
 def test_a_job_that_was_cancelled_between_attempts_is_not_restarted() -> None:
@@ -186,19 +190,31 @@ def test_a_replay_tells_of_progress_in_vain() -> None:
     assert store.report(job, {"done": 1}) == released
 
 
+def writes(job: Job) -> list[Callable[[], Job]]:
+    """What an attempt may still want to write."""
+    return [
+        lambda: store.wait(job, "approval", 60),
+        lambda: store.resume(job),
+        lambda: store.report(job, {"done": 1}),
+        lambda: store.complete(job, {}),
+        lambda: store.release(job, OSError("late")),
+    ]
+
+
 def test_an_attempt_that_was_superseded_writes_nothing_any_more() -> None:
     job = started()
     cancelled = store.stop(job)
     store.retry(job.job_id, len(cancelled.history))
     second = store.start(job.job_id, len(cancelled.history), "second")
-    for write in (
-        lambda: store.wait(job, "approval", 60),
-        lambda: store.resume(job),
-        lambda: store.restart(job),
-        lambda: store.report(job, {"done": 1}),
-        lambda: store.complete(job, {}),
-        lambda: store.release(job, OSError("late")),
-    ):
+    for write in [*writes(job), lambda: store.restart(job)]:
+        assert refused(write) == second
+
+
+def test_nor_does_one_that_was_followed_by_another() -> None:
+    """Of the same execution."""
+    job = started()
+    second = store.restart(store.release(job, OSError("no answer")))
+    for write in writes(job):
         assert refused(write) == second
 
 

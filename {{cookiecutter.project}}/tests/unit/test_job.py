@@ -126,3 +126,11 @@ def test_times() -> None:
     assert rfc3339(moment) == "2026-01-31T09:30:00.123Z"
     assert milliseconds(moment) == 1769851800_123
     assert now().tzinfo is UTC
+
+
+def test_a_job_belongs_to_one_hand_over_of_its_latest_retry() -> None:
+    mine = job("queued", retry_of=300, ticket="mine")
+    assert not mine.belongs_elsewhere(int("300"), "mine")
+    assert mine.belongs_elsewhere(None, "mine")
+    assert mine.belongs_elsewhere(300, "other")
+    assert not job("queued", retry_of=300).belongs_elsewhere(300, "other")

@@ -2,7 +2,7 @@
 
 - While `wait` or `wait_for_callback` wait, the job is `waiting`, and tells what for and until when.
 - A step that fails and will be tried again ends an attempt; the job is `queued` until the next.
-- `PermanentError` and `JobCancelled` are not tried again.
+- `PermanentError` and `JobCancelled` are not tried again, and `except` knows them.
 - The answer of a callback is JSON.
 
 Inside `map` and `parallel`, where branches wait while others run, the context is the SDK's own; its
@@ -12,6 +12,7 @@ steps take `BRANCH_STEP`.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from aws_durable_execution_sdk_python import DurableContext, StepContext
@@ -129,7 +130,8 @@ class JobDurableContext:
                 self._tell_failure(error)
             return decision
 
-        return self._context.step(func, name, config=replace(config, retry_strategy=strategy))
+        with _as_raised():
+            return self._context.step(func, name, config=replace(config, retry_strategy=strategy))
 
     def wait(self, duration: Duration, name: str | None = None) -> None:
         """Wait without a sandbox: `DurableContext.wait`."""
@@ -147,7 +149,8 @@ class JobDurableContext:
         """Wait for an answer from outside and return it: `DurableContext.wait_for_callback`.
 
         `POST /jobs/{job_id}/callback` gives it. Give a timeout: it is the promise to the owner that
-        the job will end.
+        the job will end. The submitter is a step; when it fails for good, CallbackSubmitterError is
+        raised.
         """
         config = config or WaitForCallbackConfig()
         what = _name(name, submitter) or "an answer"
@@ -158,10 +161,13 @@ class JobDurableContext:
             )
             submitter(callback_id, context)
 
+        ours = replace(
+            config,
+            serdes=config.serdes or JsonSerDes(),
+            retry_strategy=partial(decide, own=config.retry_strategy or STEP_RETRIES),
+        )
         with self._resuming(what):
-            return self._context.wait_for_callback(
-                submit, name=what, config=replace(config, serdes=config.serdes or JsonSerDes())
-            )
+            return self._context.wait_for_callback(submit, name=what, config=ours)
 
     def run_in_child_context(
         self,
@@ -177,7 +183,8 @@ class JobDurableContext:
             except DurableOperationError as error:  # the SDK would keep no more than its own name
                 raise original(error) from error
 
-        return self._context.run_in_child_context(run, name=_name(name, func), config=config)
+        with _as_raised():
+            return self._context.run_in_child_context(run, name=_name(name, func), config=config)
 
     @contextmanager
     def _resuming(self, what: str) -> Iterator[None]:
@@ -221,6 +228,17 @@ def original(error: Exception) -> Exception:
     kind = error.error_type.rpartition(".")[2]
     known = {type_.__name__: type_ for type_ in NEVER_AGAIN}
     return known.get(kind, type(kind, (Exception,), {}))(error.message)
+
+
+@contextmanager
+def _as_raised() -> Iterator[None]:
+    """Raise what ends a job as itself, so that work.py can catch it; the SDK wraps it."""
+    try:
+        yield
+    except DurableOperationError as error:
+        if isinstance(cause := original(error), NEVER_AGAIN):
+            raise cause from error
+        raise
 
 
 def _name(name: str | None, func: object) -> str | None:

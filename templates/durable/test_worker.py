@@ -273,6 +273,54 @@ def test_the_work_can_handle_a_failed_step(
     assert execution.job.result == {"without": "no answer"}
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_the_work_can_catch_a_permanent_error(
+    engine: Executions, doing: Callable[[Run], None], nested: bool
+) -> None:
+    """As itself, in a replay too: to take back what earlier steps have done, say."""
+
+    def refuse(_: object) -> None:
+        raise PermanentError("no such card")
+
+    def run(_: Any, context: DurableContext, job: JobContext) -> dict[str, Any]:
+        try:
+            if nested:
+                context.run_in_child_context(lambda child: child.step(refuse), name="pay")
+            else:
+                context.step(refuse, name="pay")
+        except PermanentError as error:
+            context.wait(Duration.from_seconds(1), name="pause")
+            return {"taken back": str(error)}
+        return {}
+
+    doing(run)
+    execution = engine.run({})
+
+    assert execution.job.result == {"taken back": "no such card"}
+
+
+@pytest.mark.parametrize(("error", "calls"), [(ConnectionError, 5), (PermanentError, 1)])
+def test_asking_for_an_answer_is_tried_again_like_any_step(
+    engine: Executions, doing: Callable[[Run], None], error: type[Exception], calls: int
+) -> None:
+    """At most MaxAttempts times, and not at all after a permanent error."""
+    asked: list[str] = []
+
+    def ask(callback_id: str, _: object) -> None:
+        asked.append(callback_id)
+        raise error("nobody is in")
+
+    def run(_: Any, context: DurableContext, job: JobContext) -> dict[str, Any]:
+        context.wait_for_callback(ask, name="approval")
+        return {}
+
+    doing(run)
+    execution = engine.run({})
+
+    assert len(asked) == calls
+    assert execution.job.error == {"type": "CallbackSubmitterError", "message": "nobody is in"}
+
+
 def test_a_wait_in_a_child_context_shows_too(
     engine: Executions, doing: Callable[[Run], None]
 ) -> None:

@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from local import __main__ as command_line
+from local.processes import descendants
 from tests.laptop.projects import function, http, queue, sqs, until, write_project
 
 API = """
@@ -204,6 +205,18 @@ def test_killed_hard_it_leaves_nothing_either(project: Project) -> None:
     until(lambda: any("sleep" in command for command in project.processes()))
     running.process.kill()
     until(lambda: not project.processes())
+
+
+def test_it_does_not_outlive_the_emulated_aws(project: Project) -> None:
+    """Jobs, queues and topics are gone: what goes on could but answer 503."""
+    running = project.start()
+    started = descendants(running.process.pid)
+    (server,) = [pid for pid, command in started.items() if "moto_server.py" in command]
+    os.kill(server, signal.SIGKILL)
+    _, error = running.process.communicate(timeout=20)
+    assert running.process.returncode == 2
+    assert error == "local: the emulated AWS ended: exit code -9\n"
+    assert project.processes() == []
 
 
 def test_the_screen_says_what_runs_and_what_does_not(project: Project) -> None:

@@ -1,6 +1,8 @@
 """The laptop stack of the durable variant: its page, and what it says for a missing emulator."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -10,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from local.processes import descendants
 from tests.baked import BakedProject
 from tests.conftest import Oven
 from tests.laptop.browser import Browser
@@ -99,6 +102,27 @@ def test_a_missing_emulator_is_named(project: BakedProject, tmp_path: Path) -> N
     assert done.stderr == (
         "local: the emulator of durable executions does not start; run `make setup`\n"
     )
+
+
+def test_the_stack_does_not_outlive_the_emulator(project: BakedProject) -> None:
+    """All executions are gone with it, and their jobs would wait for ever."""
+    with subprocess.Popen(
+        [sys.executable, "-B", "-m", "local", "--port", "0"],
+        cwd=project.path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as stack:
+        assert stack.stdout
+        assert stack.stderr
+        stack.stdout.readline()
+        (emulator,) = (p for p, c in descendants(stack.pid).items() if "durable_server.py" in c)
+        os.kill(emulator, signal.SIGKILL)
+
+        assert stack.wait(timeout=60) == 2
+        assert stack.stderr.read() == (
+            "local: the emulator ended, and with it all durable executions\n"
+        )
 
 
 def test_the_json_of_the_page_holds_executions(url: str) -> None:

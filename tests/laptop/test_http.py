@@ -191,6 +191,19 @@ def test_a_chunked_body_arrives_whole(client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(
+    ("header", "body"),
+    [
+        ("Content-Length: some", b""),
+        ("Content-Length: -1", b""),
+        ("Transfer-Encoding: chunked", b"some\r\n"),
+    ],
+)
+def test_a_body_of_no_known_length_is_refused(stack: Stack, header: str, body: bytes) -> None:
+    answer = raw(stack, f"POST /things HTTP/1.1\n{header}", body)
+    assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+
+
+@pytest.mark.parametrize(
     ("path", "key"),
     [
         ("/things/special", "GET /things/special"),

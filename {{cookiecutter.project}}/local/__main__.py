@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import sys
-import threading
+import time
 from http.client import HTTPException
 from ipaddress import ip_network
 from pathlib import Path
@@ -93,7 +93,9 @@ def _serve(arguments: argparse.Namespace) -> int:
             STATE.write_text(json.dumps({"url": stack.url, "pid": os.getpid()}), encoding="utf-8")
             for line in _greeting(stack, host):
                 _print(line)
-            threading.Event().wait()
+            while True:
+                stack.check()
+                time.sleep(0.5)
     except (TemplateError, InitError) as error:
         raise UsageError(str(error)) from None
     except (AttributeError, LookupError, TypeError, ValueError) as error:

@@ -5,6 +5,7 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resou
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-dynamodb-table.html
 """
 
+import contextlib
 import json
 import os
 import socket
@@ -122,6 +123,14 @@ class Emulator:
             client.close()
         self._process = self._guard = None
 
+    def check(self) -> None:
+        """Raise `TemplateError`, with the server's last words, if it has ended."""
+        if self._process and self._process.poll() is not None:
+            self._errors.seek(0)
+            lines = self._errors.read().decode(errors="replace").strip().splitlines()
+            why = lines[-1] if lines else f"exit code {self._process.returncode}"
+            raise TemplateError(f"the emulated AWS ended: {why}")
+
     def client(self, service: str) -> Any:
         """Return a boto3 client of the emulated service (the same one at every call)."""
         if service not in self._clients:
@@ -203,10 +212,12 @@ class Emulator:
             raise TemplateError(f"{name}: AWS would refuse it: {' '.join(told.split())}") from None
         except KeyError as error:
             raise TemplateError(f"{name}: property {error.args[0]} is missing") from None
-        except HTTPClientError:
-            self._errors.seek(0)
-            lines = self._errors.read().decode(errors="replace").strip().splitlines()
-            raise TemplateError(f"the emulated AWS ended: {(lines or ['no reason'])[-1]}") from None
+        except HTTPClientError as error:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                if self._process:
+                    self._process.wait(timeout=1)  # a connection is closed before its process ends
+            self.check()
+            raise TemplateError(f"the emulated AWS does not answer: {error}") from None
 
     def _create_table(self, logical_id: str, properties: dict[str, Any]) -> None:
         wanted = {k: properties[k] for k in _KEYS if k in properties}

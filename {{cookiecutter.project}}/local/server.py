@@ -61,7 +61,11 @@ class _Handler(BaseHTTPRequestHandler):
         if self.server.socket.fileno() < 0:  # closed meanwhile; this connection was kept open
             self.close_connection = True
             return
-        body = self._read_body()
+        try:
+            body = self._read_body()
+        except (ValueError, OSError):  # no length, or no chunks
+            self.send_error(400)
+            return
         if body is None:  # it is left unread
             self.close_connection = True
         self._send(self.server.respond(self.command, self.path, self.headers, body))
@@ -69,6 +73,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _read_body(self) -> bytes | None:
         stream: Any = self.rfile
         length = int(self.headers.get("content-length") or 0)
+        if length < 0:
+            raise ValueError("a negative length")
         if "chunked" in self.headers.get("transfer-encoding", "").lower():
             stream, length = io.BufferedReader(DechunkedInput(stream)), BODY_LIMIT + 1
         elif length > BODY_LIMIT:

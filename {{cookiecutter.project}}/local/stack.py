@@ -143,6 +143,12 @@ class Stack:
         defer(front.shutdown)
         self._ready = True
 
+    def check(self) -> None:
+        """Raise TemplateError, one line, if a part that holds jobs has ended by itself."""
+        self.aws.check()
+        if self.durable:
+            self.durable.check()
+
     def invoke(self, function: str, event: Any) -> Invocation:
         """Run one event on a function and wait for what comes of it."""
         return self.runners[function].invoke(event).result()

@@ -19,7 +19,7 @@ MAX_ANSWER = 50_000
 TEN_YEARS = 10 * 365 * 86_400
 """Longer than a job lives: each retry and each long wait prolongs it."""
 
-_config = IdempotencyConfig(expires_after_seconds=TEN_YEARS, raise_on_no_idempotency_key=True)
+_config = IdempotencyConfig(expires_after_seconds=TEN_YEARS)
 _records = DynamoDBPersistenceLayer(
     table_name=settings.idempotency_table, boto3_client=client("dynamodb")
 )

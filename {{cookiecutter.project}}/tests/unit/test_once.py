@@ -40,7 +40,7 @@ def _invocation() -> None:
     begin(Context())
 
 
-@pytest.mark.parametrize("answer", ["done", {"id": 1.5}, 0, False, "", [], None])
+@pytest.mark.parametrize("answer", ["done", {"id": 1.5}, 0, False, "", [], None, "x" * 49_998])
 def test_an_effect_happens_once_and_its_answer_stays(answer: Any) -> None:
     job_id, effect = given.new_id(), Effect(answer, "again")
 

@@ -80,7 +80,7 @@ def deliver(job: Job, body: bytes) -> Job:
     answer = canonical(read(body))
     callback_id = (job.waiting or {}).get("callback_id")
     if job.status is not Status.WAITING or callback_id is None:
-        raise JobNotWaiting(f"The job is {job.status} and waits for no answer.")
+        raise JobNotWaiting(f"The job is {job.status}; no answer is asked for.")
     try:
         _lambda.send_durable_execution_callback_success(
             CallbackId=callback_id, Result=answer.encode("utf-8")

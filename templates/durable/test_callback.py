@@ -7,7 +7,7 @@ import pytest
 from jobs import Job
 from jobs.waiting import WaitingStore
 from tests.unit import given
-from tests.unit.client import Answer, answer, request
+from tests.unit.client import Answer, answer, request, shown_problems
 from tests.unit.engine import Engine
 
 store = WaitingStore()
@@ -60,6 +60,13 @@ def test_a_job_that_waits_for_no_answer(engine: Engine, state: str) -> None:
     """409; `given.waiting` waits for time to pass."""
     assert reply(given.STATES[state]().job_id).problem == "job-not-waiting"
     assert engine.asked == []
+
+
+@pytest.mark.usefixtures("engine")
+def test_the_document_shows_what_is_answered() -> None:
+    """The example of docs/openapi.yaml."""
+    refused = reply(given.running().job_id)
+    assert refused.body == shown_problems()["urn:problem:job-not-waiting"]
 
 
 @pytest.mark.usefixtures("engine")

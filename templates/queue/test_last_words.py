@@ -10,7 +10,7 @@ def test_the_last_error_is_told() -> None:
     job = store.release(given.claim(given.released()), OSError("no answer"))
     assert last_words(job) == {
         "type": "OSError",
-        "message": "Given up after 2 attempts. The last error told: no answer",
+        "message": "Given up at attempt 2. The last error told: no answer",
     }
 
 
@@ -18,6 +18,6 @@ def test_attempts_that_ended_without_a_word() -> None:
     job: Job = given.lost()
     assert last_words(job) == {
         "type": "AttemptLost",
-        "message": "Given up after 1 attempts, which ended without a word:"
-        " a timeout, a crash or no memory.",
+        "message": "Given up at attempt 1."
+        " Each ended without a word: a timeout, a crash or no memory.",
     }

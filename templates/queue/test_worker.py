@@ -502,7 +502,7 @@ def test_a_job_that_always_fails_is_given_up(
     assert stored(job).status == "failed"
     assert stored(job).error == {
         "type": "ConnectionError",
-        "message": "Given up after 5 attempts. The last error told: no answer",
+        "message": "Given up at attempt 5. The last error told: no answer",
     }
     assert [message["Subject"] for message in announced()] == [f"Job failed: {job.job_id}"]
 

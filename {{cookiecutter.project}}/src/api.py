@@ -107,7 +107,9 @@ def retry_job(job_id: str) -> Response[str]:
     """
     job = _owned(job_id)
     if job.status not in (Status.FAILED, Status.CANCELLED):
-        raise JobNotRetryable(f"The job is {job.status}; only failed and cancelled jobs can be.")
+        raise JobNotRetryable(
+            f"The job is {job.status}; only failed or cancelled ones can be retried."
+        )
     if job.worn_out:
         raise JobNotRetryable("The job has been retried too often. Send it as a new one.")
     dispatch.hand_over(Reference(job_id, retry_of=len(job.history)))

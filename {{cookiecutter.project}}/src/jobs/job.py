@@ -89,7 +89,7 @@ class Job:
     updated_at: str
     expires_at: int
     """Epoch seconds; DynamoDB removes the item some time after."""
-    attempts: int = 0
+    attempts: int
     recent_attempts: int = 0
     """Those since the job was accepted or last retried."""
     ticket: str | None = None

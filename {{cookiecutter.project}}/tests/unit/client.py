@@ -4,13 +4,17 @@ import json
 import uuid
 from dataclasses import dataclass
 from email.message import Message
+from pathlib import Path
 from typing import Any
 
+import yaml
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 import api
 from local.http_api import event, routes
 from tests.unit.emulated import AWS
+
+OPENAPI = Path(__file__).parents[2] / "docs" / "openapi.yaml"
 
 ROUTES, _ = routes(AWS.template)
 
@@ -82,6 +86,20 @@ def post(payload: object, key: str | None = None, caller: str = "local") -> Answ
     if key is not None:
         headers["Idempotency-Key"] = key
     return answer(request("POST", "/jobs", json.dumps(payload).encode(), headers, caller))
+
+
+def shown_problems(document: object = None) -> dict[str, Any]:
+    """Return the problems that docs/openapi.yaml shows as examples, by type."""
+    if document is None:
+        document = yaml.safe_load(OPENAPI.read_text("utf-8"))
+    if isinstance(document, list):
+        document = dict(enumerate(document))
+    if not isinstance(document, dict):
+        return {}
+    if str(document.get("type")).startswith("urn:problem:"):
+        return {document["type"]: document}
+    parts = document.values()
+    return {name: problem for part in parts for name, problem in shown_problems(part).items()}
 
 
 def get(job_id: str, caller: str = "local") -> Answer:

@@ -15,7 +15,7 @@ from jobs.settings import settings
 from jobs.store import JobStore
 from tests import samples
 from tests.unit import client, given
-from tests.unit.client import Answer, answer, cancel, get, post, request, retry
+from tests.unit.client import Answer, answer, cancel, get, post, request, retry, shown_problems
 from tests.unit.conftest import Clock, Counted, Read
 from tests.unit.engine import Engine
 from tests.unit.given import OWNER, new_id, store, stored
@@ -469,6 +469,32 @@ def test_our_own_mistake_is_told_to_the_log_alone(
     assert told.body["detail"] == "The request could not be carried out."
     assert "NoneType" not in told.text
     assert log()[-1]["exception_name"] == "AttributeError"
+
+
+def test_the_document_shows_what_is_answered(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, running, completed = new_id(), given.running().job_id, given.completed().job_id
+    post(samples.HAPPY, key)
+    answers = [
+        post([]),
+        get(new_id()),
+        cancel(completed),
+        retry(running),
+        answer(request("POST", "/jobs", TOO_LONG, JSON)),
+        answer(request("POST", "/jobs", BODY)),
+        post(samples.OTHER, key),
+    ]
+    engine.fail()
+    answers.append(post(samples.HAPPY))
+    monkeypatch.setattr(api, "store", None)
+    answers.append(get(new_id()))
+
+    shown = shown_problems()
+    assert {told.body["type"]: told.body for told in answers}.items() <= shown.items()
+    # Of these, one depends on your schema, and one has a route of its own.
+    others = {"urn:problem:invalid-payload", "urn:problem:job-not-waiting"}
+    assert shown.keys() - {told.body["type"] for told in answers} <= others
 
 
 def test_no_such_route() -> None:

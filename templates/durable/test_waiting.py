@@ -190,6 +190,16 @@ def test_a_replay_tells_of_progress_in_vain() -> None:
     assert store.report(job, {"done": 1}) == released
 
 
+@pytest.mark.parametrize("other", ["another", "second"])
+def test_a_new_job_of_the_same_id_is_not_reported_on(other: str) -> None:
+    """The old one has expired, and its key was used again."""
+    job = started()
+    given.change(job, execution=other, status="waiting")
+    stored = refused(lambda: store.report(job, {"done": 1}))
+    assert stored is not None
+    assert stored.execution == other
+
+
 def writes(job: Job) -> list[Callable[[], Job]]:
     """What an attempt may still want to write."""
     return [

@@ -32,13 +32,9 @@ def required_int(name: str, minimum: int) -> int:
         SettingsError: it is missing, not a whole number, or too small.
     """
     value = required(name)
-    try:
-        number = int(value)
-    except ValueError:
-        number = minimum - 1
-    if number < minimum:
+    if not value.isdecimal() or int(value) < minimum:
         raise SettingsError(f"{name} is {value!r}. It takes a whole number from {minimum} on.")
-    return number
+    return int(value)
 
 
 @dataclass(frozen=True)

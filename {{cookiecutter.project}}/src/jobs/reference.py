@@ -26,7 +26,7 @@ class Reference:
             members["retry_of"] = self.retry_of
         if self.ticket:
             members["ticket"] = self.ticket
-        return json.dumps(members, sort_keys=True)
+        return json.dumps(members)
 
     @classmethod
     def loads(cls, text: str) -> "Reference":

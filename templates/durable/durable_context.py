@@ -60,6 +60,7 @@ WHILE_IN_PROGRESS = create_retry_strategy(
         max_attempts=24,
         initial_delay=Duration.from_minutes(1),
         max_delay=Duration.from_minutes(1),
+        jitter_strategy=JitterStrategy.NONE,
     )
 )
 """For a side effect whose sandbox died at it: its record stays locked for a timeout, 15 minutes."""

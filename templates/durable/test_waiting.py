@@ -98,8 +98,8 @@ def test_an_attempt_starts_once() -> None:
     assert refused(lambda: store.restart(first)) == third
 
 
-def test_a_restart_whose_answer_was_lost_is_sent_again() -> None:
-    """The AWS client does that by itself, and then finds its own write."""
+def test_a_restart_of_an_invocation_that_was_cut_off_stands() -> None:
+    """The next invocation may have read the job just before."""
     job = started()
     for _ in range(2):
         released = store.release(job, OSError("no answer"))

@@ -715,5 +715,7 @@ def test_the_reference_is_the_same_bytes_every_time() -> None:
 def test_a_locked_effect_is_waited_for_beyond_the_attempts_of_a_step() -> None:
     """Its lock may last for as long as a function may run, which is 15 minutes."""
     locked, failed = IdempotencyAlreadyInProgressError("locked"), ConnectionError("no answer")
-    assert decide(locked, 16).should_retry
+    waits = [decide(locked, attempt) for attempt in range(1, 24)]
+    assert all(wait.should_retry for wait in waits)
+    assert sum(wait.delay.to_seconds() for wait in waits) > 900
     assert not decide(failed, 16).should_retry

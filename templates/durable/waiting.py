@@ -71,7 +71,7 @@ class WaitingStore(JobStore):
                 and stored.attempts == job.attempts + 1
                 and _under_way(stored, job.execution)
             ):
-                return stored  # our own write: its answer was lost, so it was sent again
+                return stored  # by another invocation of the execution, which was cut off
             return _still_held(refused, job)
 
     def report(self, job: Job, progress: Mapping[str, Any]) -> Job:

@@ -5,10 +5,17 @@ from jobs import Job
 
 def last_words(job: Job) -> dict[str, str]:
     """Return the error of a job that was given up: the last one that it told, if it told any."""
+    if not job.recent_attempts:
+        return {
+            "type": "NeverStarted",
+            "message": "No attempt could begin: the worker was throttled or did not start,"
+            " or the store did not answer.",
+        }
     gave_up = f"Given up at attempt {job.attempts}."
     if job.error:
         return {**job.error, "message": f"{gave_up} The last error told: {job.error['message']}"}
     return {
         "type": "AttemptLost",
-        "message": f"{gave_up} Each ended without a word: a timeout, a crash or no memory.",
+        "message": f"{gave_up} Each attempt ended without a word:"
+        " a timeout, a crash or lack of memory.",
     }

@@ -1,5 +1,7 @@
 """What the owner of a job that the queue gave up is told."""
 
+import pytest
+
 from jobs import Job
 from last_words import last_words
 from tests.unit import given
@@ -19,5 +21,13 @@ def test_attempts_that_ended_without_a_word() -> None:
     assert last_words(job) == {
         "type": "AttemptLost",
         "message": "Given up at attempt 1."
-        " Each ended without a word: a timeout, a crash or no memory.",
+        " Each attempt ended without a word: a timeout, a crash or lack of memory.",
     }
+
+
+@pytest.mark.parametrize("retried", [False, True])
+def test_no_attempt_that_could_have_ended(retried: bool) -> None:
+    job = store.fail(given.running(), OSError("no answer")) if retried else given.queued()
+    if retried:
+        job = store.retry(job.job_id, len(job.history))
+    assert last_words(job)["type"] == "NeverStarted"

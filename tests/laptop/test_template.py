@@ -156,6 +156,7 @@ FUNCTION = (
         ("Resources: {A: {Properties: {}}}", "resource A has no Type"),
         (FUNCTION % "Timeout: 3", "F has no Handler"),
         (FUNCTION % "Handler: a.b, CodeUri: none/", "is not a folder"),
+        (FUNCTION % "Handler: a.b, ReservedConcurrentExecutions: 0", "switches it off"),
         (FUNCTION % "Handler: !Ref Nobody", "there is no Nobody"),
         (FUNCTION % "Handler: !ImportValue x", "Fn::ImportValue is not supported here"),
         (FUNCTION % "Handler: !FindInMap [A, b, c]", "Mappings has no A.b.c"),

@@ -263,6 +263,9 @@ class Template:
             raise TemplateError(f"{self.path}: {name}: CodeUri {code} is not a folder")
         variables = (properties.get("Environment") or {}).get("Variables") or {}
         reserved = properties.get("ReservedConcurrentExecutions")
+        if text(reserved) == "0":
+            why = "switches it off, which is not supported here; take 1 or more"
+            raise TemplateError(f"{self.path}: {name}: ReservedConcurrentExecutions 0 {why}")
         return Function(
             name=name,
             arn=self.arn(name),

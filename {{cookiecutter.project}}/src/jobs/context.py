@@ -72,7 +72,8 @@ class JobContext:
 
     def once(self, name: str, effect: Callable[[], Any]) -> Any:
         """Do a side effect once for this job, whatever becomes of the attempt: see `jobs.once`."""
-        return once(self.id, name, effect)
+        # Once a job has expired, its idempotency key gives the same id to a new one.
+        return once(f"{self.id}#{self.job.created_at}", name, effect)
 
     def _due(self) -> bool:
         return time.monotonic() >= self._refresh_at

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.exceptions import ClientError
@@ -73,7 +74,7 @@ class JobStore:
         Raises:
             Refused: the id is taken, by the job that it holds.
         """
-        moment, text = now(), canonical(payload)
+        moment, text, write = now(), canonical(payload), uuid4().hex
         item = {
             "job_id": job_id,
             "owner": owner,
@@ -86,6 +87,7 @@ class JobStore:
             "attempts": 0,
             "history": [_entry(Status.QUEUED, moment)],
             "schema": SCHEMA,
+            "write": write,
         }
         # DynamoDB may take days to remove an expired item.
         self._write(
@@ -93,6 +95,7 @@ class JobStore:
             {"Item": _attributes(item)},
             "attribute_not_exists(#job_id) OR #expires_at <= :now",
             {":now": int(moment.timestamp())},
+            write,
         )
         return Job.from_item(item)
 
@@ -306,10 +309,11 @@ class JobStore:
         values: Mapping[str, Any],
         also: str = "",
     ) -> Job:
+        changes = {**changes, "write": uuid4().hex}
         expression = "SET " + ", ".join(f"#{name} = :{name}" for name in changes) + also
         if names := ", ".join(f"#{name}" for name in removals):
             expression += f" REMOVE {names}"
-        answer = self._write(
+        item = self._write(
             self._dynamodb.update_item,
             {
                 "Key": _attributes({"job_id": job_id}),
@@ -318,8 +322,9 @@ class JobStore:
             },
             f"#schema <= :schema AND {condition}",
             {**{f":{name}": value for name, value in changes.items()}, **values, ":schema": SCHEMA},
+            changes["write"],
         )
-        return Job.from_item(_plain(answer["Attributes"]))
+        return Job.from_item(item)
 
     def _write(
         self,
@@ -327,11 +332,18 @@ class JobStore:
         arguments: Mapping[str, Any],
         condition: str,
         values: Mapping[str, Any],
-    ) -> Any:
-        """Carry out one conditional write. All attributes are `#name`: some are reserved words."""
+        write: str = "",
+    ) -> dict[str, Any]:
+        """Carry out one conditional write and return the item, if the answer tells it.
+
+        `write` names the write in the item: the AWS client repeats a request whose answer is lost,
+        and the repetition is refused for what the first one has done.
+
+        All attributes are `#name`: some are reserved words.
+        """
         names = re.findall(r"#(\w+)", condition + arguments.get("UpdateExpression", ""))
         try:
-            return operation(
+            answer = operation(
                 TableName=self._table,
                 ConditionExpression=condition,
                 ExpressionAttributeNames={f"#{name}": name for name in names},
@@ -342,8 +354,11 @@ class JobStore:
         except ClientError as error:
             if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
                 raise
-            item = error.response.get("Item")
-            raise Refused(Job.from_item(_plain(item)) if item else None) from None
+            item = _plain(error.response.get("Item", {}))
+            if write and item.get("write") == write:
+                return item
+            raise Refused(Job.from_item(item) if item else None) from None
+        return _plain(answer.get("Attributes", {}))
 
 
 def describe(error: BaseException) -> dict[str, str]:

@@ -5,9 +5,11 @@ import pytest
 from jobs import Job
 from jobs.context import JobContext
 from jobs.once import begin
+from jobs.settings import settings
 from jobs.store import Refused
 from tests.unit import given
 from tests.unit.client import Context
+from tests.unit.conftest import Clock
 from tests.unit.given import store
 
 
@@ -149,6 +151,17 @@ def test_a_job_that_is_gone_is_not_cancelled(stopwatch: Stopwatch) -> None:
     job = context(given.gone())
     stopwatch.seconds += 60
     assert not job.cancelled
+
+
+def test_a_new_job_of_the_same_id_has_effects_of_its_own(clock: Clock) -> None:
+    """Its idempotency key was used before, by a job that has expired."""
+    begin(Context())
+    old = given.completed()
+    assert context(old).once("pay", lambda: "first") == "first"
+
+    clock.forward(settings.retention_seconds + 1)
+    new = store.create(old.job_id, old.owner, {})
+    assert context(given.claim(new)).once("pay", lambda: "second") == "second"
 
 
 def test_once_is_once_for_this_job() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from botocore.exceptions import ClientError
@@ -211,7 +212,9 @@ def test_accepted_then_completed(clock: Clock) -> None:
         "attempts": 0,
         "history": [{"status": "queued", "at": "2026-01-31T09:30:00.000Z"}],
         "schema": 1,
+        "write": ANY,
     }
+    item["write"] = ANY
 
     clock.forward(2)
     claimed = given.claim(job_id, seconds=90)
@@ -322,6 +325,45 @@ def test_a_retry_counts_once() -> None:
     cancelled_again = store.cancel(job.job_id)
 
     assert refused("retry", job) == cancelled_again
+
+
+# ---------------------------------------------------------------- a request whose answer is lost
+
+
+@pytest.fixture
+def _answers_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Send every write twice, as the AWS client does when it waits in vain for the answer."""
+    for name in ("put_item", "update_item"):
+        send = getattr(store._dynamodb, name)
+
+        def twice(send: Callable[..., Any] = send, **request: Any) -> Any:
+            send(**request)
+            return send(**request)
+
+        monkeypatch.setattr(store._dynamodb, name, twice)
+
+
+@pytest.mark.usefixtures("_answers_are_lost")
+@pytest.mark.parametrize("state", ["completed", "released", "cancelled", "asked"])
+def test_a_write_is_not_refused_for_what_it_has_done_itself(state: str) -> None:
+    job = given.STATES[state]()
+    assert given.stored(job) == job
+    assert job.attempts == (state != "cancelled")
+
+
+@pytest.mark.usefixtures("_answers_are_lost")
+def test_nor_is_a_retry() -> None:
+    job = given.failed()
+    assert store.retry(job.job_id, len(job.history)).status == "queued"
+
+
+@pytest.mark.usefixtures("_answers_are_lost")
+def test_what_another_has_done_is_refused_all_the_same() -> None:
+    job = given.running()
+    with pytest.raises(Refused):
+        given.claim(job)
+    with pytest.raises(Refused):
+        store.create(job.job_id, OWNER, PAYLOAD)
 
 
 # ---------------------------------------------------------------- what has expired

@@ -183,7 +183,7 @@ def _aim(body: dict[str, Any]) -> str:
         return ""
     names = set(re.findall(r"#(\w+) = ", body["UpdateExpression"]))
     if "status" not in names:
-        return " ".join(sorted(names - {"updated_at"}))
+        return " ".join(sorted(names - {"updated_at", "write"}))
     status = str(body["ExpressionAttributeValues"][":status"]["S"])
     return " ".join([status, *(name for name in TELLING if name in names)])
 

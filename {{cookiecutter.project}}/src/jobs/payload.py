@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -11,6 +13,11 @@ from jobs.problems import InvalidJson, InvalidPayload, NotAnObject, PayloadTooLa
 
 MAX_BYTES = 200_000
 """With a result of 100,000 bytes and its history, a job stays below DynamoDB's 400 KB an item."""
+
+MAX_DEPTH = 100
+"""Of brackets in brackets: whoever reads it again may have less of the stack left."""
+
+_BESIDE_BRACKETS = re.compile(r'"(?:[^"\\]+|\\.)*"|[^][{}"]+')
 
 _validate = fastjsonschema.compile(
     json.loads((Path(__file__).parent.parent / "payload.schema.json").read_text("utf-8")),
@@ -79,11 +86,15 @@ def canonical(value: Any) -> str:
     """Return the one JSON text of `value`: names sorted, no spaces.
 
     Raises:
-        ValueError, TypeError: it cannot be written as JSON.
+        ValueError, TypeError, RecursionError: it is no JSON value, or nested too deeply.
     """
-    return json.dumps(
+    text = json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     )
+    steps = (1 if bracket in "[{" else -1 for bracket in _BESIDE_BRACKETS.sub("", text))
+    if max(accumulate(steps), default=0) > MAX_DEPTH:
+        raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
+    return text
 
 
 def _explain(error: fastjsonschema.JsonSchemaValueException) -> tuple[str, str]:

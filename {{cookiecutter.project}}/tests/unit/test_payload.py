@@ -33,12 +33,21 @@ def test_a_payload_is_taken_as_it_is() -> None:
         (b'\xef\xbb\xbf{"site": "a"}', "cannot be read: Unexpected UTF-8 BOM"),
         (rb'{"site": "\ud800"}', "is not UTF-8 text."),
         (b"[" * 100_000, "is nested too deeply."),
+        (b'{"a":' * 101 + b"1" + b"}" * 101, "cannot be read: it is nested more than 100 levels"),
     ],
 )
 def test_what_is_not_plain_json(body: bytes, detail: str) -> None:
     with pytest.raises(InvalidJson) as problem:
         parse(body)
     assert problem.value.detail.startswith(f"The body {detail}")
+
+
+def test_a_hundred_levels_are_not_too_deep() -> None:
+    """Brackets in texts are no levels."""
+    body = b'{"a":[' * 50 + rb'"\"[[[\\",{},"[["' + b"]}" * 50
+    with pytest.raises(InvalidJson, match="more than 100 levels deep"):
+        read(body)
+    assert read(body.replace(b",{}", b",1")) is not None
 
 
 def test_an_object_may_have_many_names() -> None:

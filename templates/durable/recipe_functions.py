@@ -1,9 +1,11 @@
 """Recipe: calling other Lambda functions, without waiting in a sandbox for their answers.
 
-Its payload: `{"text": "hello", "function": "<ARN of a version or alias>"}`
+Its payload: `{"text": "hello"}`
 
-The worker's role needs `lambda:InvokeFunction` for each. A durable function is called by version or
-alias. On the laptop stack, functions of this template.yaml can be called by their logical id.
+Which function is not the caller's to say: the variable `TRANSLATE_FUNCTION` of WorkerFunction in
+template.yaml names it, and WorkerRole needs `lambda:InvokeFunction` for it. A durable function is
+called by version or alias. On the laptop stack, functions of this template.yaml can be called by
+their logical id.
 """
 
 from typing import Any
@@ -12,6 +14,9 @@ from aws_durable_execution_sdk_python import DurableContext, InvokeError
 
 from jobs import PermanentError
 from jobs.context import JobContext
+from jobs.settings import required
+
+TRANSLATE = required("TRANSLATE_FUNCTION")
 
 
 def run(payload: dict[str, Any], context: DurableContext, job: JobContext) -> dict[str, Any]:
@@ -20,7 +25,7 @@ def run(payload: dict[str, Any], context: DurableContext, job: JobContext) -> di
     for language in ("de", "ja"):
         try:
             results[language] = context.invoke(
-                payload["function"],
+                TRANSLATE,
                 {"text": payload["text"], "to": language},
                 name=f"translate-{language}",
             )

@@ -31,6 +31,7 @@ def recipe(monkeypatch: pytest.MonkeyPatch) -> Recipe:
     """Put a recipe in place of work.py."""
 
     def use(name: str) -> ModuleType:
+        monkeypatch.setenv("TRANSLATE_FUNCTION", "Translate")  # of recipe_functions.py
         spec = importlib.util.spec_from_file_location(name, DOCS / f"recipe_{name}.py")
         assert spec is not None
         assert spec.loader is not None
@@ -62,7 +63,7 @@ def test_every_recipe_is_tested_and_listed() -> None:
     assert all(f"(recipe_{name}.py)" in page for name in names)
 
 
-@pytest.mark.parametrize(("days_away", "waits"), [(40, True), (2, False)])
+@pytest.mark.parametrize(("days_away", "waits"), [(92, True), (40, True), (2, False)])
 def test_reminder(runs: Executions, recipe: Recipe, days_away: int, waits: bool) -> None:
     """It waits until three days before, or reminds at once when that is over."""
     recipe("reminder")
@@ -72,6 +73,16 @@ def test_reminder(runs: Executions, recipe: Recipe, days_away: int, waits: bool)
     assert execution.job.result == {"reminded_of": "contract"}
     assert ("waiting" in statuses(execution)) is waits
     assert replay(execution) == execution.job.result
+
+
+def test_a_reminder_beyond_the_longest_execution(runs: Executions, recipe: Recipe) -> None:
+    """It fails at once, not after the 90 days that it cannot outlast."""
+    recipe("reminder")
+    date = (datetime.now(UTC) + timedelta(days=94)).date().isoformat()
+    job = runs.run({"name": "contract", "date": date, "days_before": 3}).job
+
+    assert (job.status, job.attempts) == ("failed", 1)
+    assert "too far away" in (job.error or {})["message"]
 
 
 def test_approval_is_given(runs: Executions, recipe: Recipe) -> None:
@@ -190,7 +201,7 @@ def test_resume_cannot_help(runs: Executions, recipe: Recipe) -> None:
 def test_functions(runs: Executions, recipe: Recipe) -> None:
     """Each is called once."""
     recipe("functions")
-    execution = runs.run({"text": "hello", "function": "Translate"})
+    execution = runs.run({"text": "hello"})
 
     assert execution.job.result == {"de": "hello in de", "ja": "hello in ja"}
     assert replay(execution) == execution.job.result
@@ -199,7 +210,7 @@ def test_functions(runs: Executions, recipe: Recipe) -> None:
 def test_functions_that_fail(runs: Executions, recipe: Recipe) -> None:
     """The job tells which."""
     recipe("functions")
-    job = runs.run({"text": "", "function": "Translate"}).job
+    job = runs.run({"text": ""}).job
 
     assert job.status == "failed"
     assert "no translation to de" in (job.error or {})["message"]

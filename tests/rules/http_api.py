@@ -142,8 +142,8 @@ def browsers_are_let_in_by_parameter_alone(stack: Stack) -> Iterator[str]:
             yield f"other origins are let in: {cors['allowOrigins']}"
         if not {method for method, _, _ in operations(stack)} <= set(cors.get("allowMethods", [])):
             yield "methods are missing"
-        if not asked <= set(cors.get("allowHeaders", [])):
-            yield "request headers are missing"
+        if asked != set(cors.get("allowHeaders", [])):
+            yield f"request headers are not those that clients send: {cors.get('allowHeaders')}"
         if not {"location", "retry-after", "idempotent-replayed"} <= set(
             cors.get("exposeHeaders", [])
         ):

@@ -65,7 +65,7 @@ class JobFinished(Problem):
 
 
 class JobNotRetryable(Problem):
-    """Only a failed or a cancelled job can be retried."""
+    """Only a failed or a cancelled job can be retried, and not without end."""
 
     slug, status, title = "job-not-retryable", 409, "The job cannot be retried"
 
@@ -101,7 +101,7 @@ class InternalError(Problem):
 
 
 class ServiceUnavailable(Problem):
-    """The store or the engine cannot be reached; nothing was accepted."""
+    """The store or the engine cannot be reached; what was asked may be done all the same."""
 
     certain: ClassVar[bool] = True
     """Whether a job that could not be handed over may be withdrawn."""

@@ -24,7 +24,15 @@ from tests import KIT
 QUESTIONS: dict[str, Any] = json.loads((KIT / "cookiecutter.json").read_text(encoding="utf-8"))
 """cookiecutter.json."""
 
-_LEFTOVERS = (".git", ".venv", ".cache", ".*_cache", "__pycache__", ".aws-sam", ".local")
+LEFTOVERS = (
+    ".git",
+    *(
+        line.rstrip("/")
+        for line in (KIT / ".gitignore").read_text(encoding="utf-8").splitlines()
+        if line and not line.startswith("#")
+    ),
+)
+"""Names of what a clone would not have. It takes no git to know them: an archive will do."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +103,11 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 
 def copy_kit(folder: Path) -> Path:
-    """Copy the kit into the new `folder`, as a clone would have it; return that."""
-    shutil.copytree(KIT, folder, ignore=shutil.ignore_patterns(*_LEFTOVERS))
+    """Copy the kit into the new `folder`, as a clone would have it; return that.
+
+    What is not committed yet comes along.
+    """
+    shutil.copytree(KIT, folder, ignore=shutil.ignore_patterns(*LEFTOVERS))
     return folder
 
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -60,11 +61,12 @@ def call(url: str, payload: dict[str, Any] | None = None) -> dict[str, Any]:
 def wait_for_url(project: Path, stack: "subprocess.Popen[bytes]") -> str:
     """Return the URL of the laptop stack once it is ready."""
     state = project / ".local" / "state.json"
-    while not state.exists():
-        if stack.poll() is not None:
-            sys.exit("The laptop stack did not start; its own words are above.")
+    end = time.monotonic() + PATIENCE
+    while stack.poll() is None and time.monotonic() < end:
+        with suppress(FileNotFoundError):
+            return str(json.loads(state.read_text("utf-8"))["url"])
         time.sleep(0.02)
-    return str(json.loads(state.read_text("utf-8"))["url"])
+    sys.exit("The laptop stack did not start; its own words are above.")
 
 
 def run(project: Path, payload: dict[str, Any]) -> bool:
@@ -103,8 +105,7 @@ def main() -> int:
     try:
         kit = copy_kit(scratch / "kit")
         project = bake(kit, scratch, {"worker": options.worker}, hooks=False).path
-        files = sum(1 for path in project.rglob("*") if path.is_file())
-        say("generated", f"{project}   {files} files")
+        say("generated", str(project))
         sample = json.loads((project / "events" / "create_job.json").read_text("utf-8"))
         completed = run(project, json.loads(sample["body"]))
     finally:

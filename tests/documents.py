@@ -4,7 +4,8 @@ import itertools
 from typing import Any
 
 import yaml
-from markdown_it import MarkdownIt
+
+from tests.markdown import parse
 
 
 class _Loader(yaml.SafeLoader):
@@ -30,9 +31,8 @@ def read_yaml(text: str) -> Any:
 
 def read_markdown(text: str) -> list[tuple[str, str]]:
     """Headings and paragraphs that hold nothing but text: (tag, text)."""
-    tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
     found = []
-    for before, token in itertools.pairwise(tokens):
+    for before, token in itertools.pairwise(parse(text)):
         children = token.children or []
         if token.type == "inline" and all(c.type.startswith("text") for c in children):
             found.append((before.tag, "".join(child.content for child in children)))

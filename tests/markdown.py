@@ -31,7 +31,7 @@ class Document:
 
     @cached_property
     def _tokens(self) -> list[Token]:
-        return MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(self.text)
+        return parse(self.text)
 
     def _inline(self) -> Iterator[Token]:
         for token in self._tokens:
@@ -103,6 +103,11 @@ class Document:
         """The commands of each shell block, each a list of words."""
         for text in self.blocks_in("sh"):
             yield list(commands(text))
+
+
+def parse(text: str) -> list[Token]:
+    """The parts of a Markdown text, as GitHub tells them apart."""
+    return MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
 
 
 def cells(row: str) -> list[str]:

@@ -2,8 +2,12 @@
 
 import re
 import subprocess
+from pathlib import Path
+
+import pytest
 
 from tests import KIT
+from tests.baked import copy_kit, tree
 
 
 def kit_files() -> list[str]:
@@ -42,3 +46,17 @@ def test_a_clone_has_unix_line_ends() -> None:
         check=True,
     )
     assert set(checked.stdout.split("\0")[2::3]) == {"lf"}
+
+
+def test_what_tools_and_systems_leave_is_not_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = copy_kit(tmp_path / "used")
+    clean = tree(used)
+    for leftover in (".git", "templates/.idea/x.xml", "tests/__pycache__/x.pyc"):
+        (used / leftover).parent.mkdir(exist_ok=True)
+        (used / leftover).touch()
+    (used / "{{cookiecutter.project}}" / ".DS_Store").write_bytes(b"\x00\xff")
+    monkeypatch.setattr("tests.baked.KIT", used)
+
+    assert tree(copy_kit(tmp_path / "copy")) == clean

@@ -12,9 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from tests.laptop.test_lost_work import PROJECT as LOST_WORK
-
-# isort: split
 import botocore.session
 import pytest
 import yaml
@@ -23,10 +20,12 @@ from jsonschema import Draft202012Validator
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
+from docs.scaling import model
 from local.template import Template
 from tests import KIT
-from tests.baked import QUESTIONS, BakedProject
+from tests.baked import QUESTIONS, BakedProject, tree
 from tests.conftest import Oven
+from tests.laptop.test_lost_work import PROJECT as LOST_WORK
 from tests.markdown import Block, Document, commands
 from tests.support.sam import SAM
 
@@ -126,13 +125,11 @@ COMMAND = re.compile(r"(make|sam|aws|cruft|pipx|cookiecutter|\S*python|pip|git)(
 @functools.cache
 def text_of(folder: Path) -> str:
     """Everything below a folder that is no document, as one text."""
-    ignored = re.compile(r"(^|/)(\.git|\.venv|\.cache|\.\w+_cache|__pycache__|\.local)(/|$)")
-    names = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     parts = []
-    for path in names:
-        name = path.relative_to(folder).as_posix()
-        if path.suffix != ".md" and not ignored.search(name) and path.name != "test_docs.py":
-            parts += [name, path.read_text(encoding="utf-8", errors="replace")]
+    for name, content in tree(folder).items():
+        # The laptop stack leaves its state in the projects that it runs.
+        if not name.startswith(".local/") and not name.endswith((".md", "test_docs.py")):
+            parts += [name, content.decode(errors="replace")]
     return "\n".join(parts)
 
 
@@ -159,9 +156,9 @@ def test_a_project_names_what_there_is(project: BakedProject) -> None:
 
 
 @pytest.mark.parametrize("document", kit_documents(), ids=str)
-def test_the_kit_names_what_there_is(document: Document, baked: Oven) -> None:
+def test_the_kit_names_what_there_is(document: Document, kit: Path, baked: Oven) -> None:
     readme = KIT / "{{cookiecutter.project}}" / "README.md"  # how to write a name into Markdown
-    text = readme.read_text(encoding="utf-8") + text_of(KIT)
+    text = readme.read_text(encoding="utf-8") + text_of(kit)
     text += "".join(text_of(baked(auth=auth).path) for auth in AUTH)
 
     assert unknown_spans(document, text) == []
@@ -646,9 +643,51 @@ def test_the_cost_adds_up(project: BakedProject) -> None:
         costs.append(exact)
     assert label == "**Total**"
     assert total == f"**{sum(costs):.3f}**"
-    if project.answers["worker"] == "queue":
-        for name in "README.md", "docs/limits.md":
-            assert f"about {sum(costs):.0f} dollars" in Document(KIT / name).text
+
+
+@pytest.mark.parametrize(
+    ("worker", "told"),
+    [
+        (
+            "queue",
+            "about {total:.0f} dollars with a queue and a second of work each,"
+            " of which {work:.0f} are that second",
+        ),
+        (
+            "durable",
+            "about {total:.0f} dollars with a durable function, half a second of work, a wait and"
+            " a follow-up, of which {operations:.0f} are the {count:.0f} operations",
+        ),
+    ],
+    ids=["queue", "durable"],
+)
+def test_the_kit_tells_the_cost_of_its_projects(worker: str, told: str, baked: Oven) -> None:
+    readme, limits = documents(baked(worker=worker))[0], Document(KIT / "docs/limits.md").prose
+    figures: dict[str, float] = {}
+    for what, units, _, dollars in readme.table(
+        "What", "Units per job", "Price per million units", "Per million jobs"
+    ):
+        if "durable operations (" in what:
+            figures |= {"operations": float(dollars), "count": float(units)}
+        elif "of the worker" in what:
+            figures["work"] = float(dollars)
+        elif "Total" in what:
+            figures["total"] = float(dollars.strip("*"))
+    monthly = readme.prose.partition("Per month, ")[2].partition("\n")[0]
+    idle = sum(map(float, re.findall(r"\((\d\.\d\d)\b", monthly)))
+
+    assert told.format(**figures) in limits
+    assert f"about {idle:.0f} dollars a month" in limits
+
+
+def test_the_kit_compares_the_cost_of_the_same_job() -> None:
+    queue, durable = (
+        sum(model.cost(variant, model.Load(1, 1)).values())
+        for variant in (model.QUEUE, model.DURABLE)
+    )
+    told = f"about {queue:.0f} dollars for a second of work, about {durable:.0f} in a durable"
+
+    assert told in Document(KIT / "README.md").prose
 
 
 def test_the_cost_is_that_of_this_stack(project: BakedProject) -> None:

@@ -13,12 +13,6 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
-# These make the package `local` known.
-from tests.laptop.projects import until
-from tests.laptop.test_lost_work import PROJECT as LOST_WORK
-from tests.laptop.test_lost_work import call
-
-# isort: split
 import jmespath
 import pytest
 from botocore import xform_name
@@ -26,6 +20,10 @@ from botocore import xform_name
 from local.stack import Stack
 from tests import KIT
 from tests.conftest import Oven
+from tests.demo import wait_for_url
+from tests.laptop.projects import until
+from tests.laptop.test_lost_work import PROJECT as LOST_WORK
+from tests.laptop.test_lost_work import call
 from tests.markdown import Document, commands
 
 
@@ -181,7 +179,7 @@ VARIES = (
     r"\S+/sam-202-demo-\w+",  # a scratch folder
     r"\d{4}-\d\d-\d\dT[\d:.]+Z|\d+\.\d+",  # times
     r"(?<=127\.0\.0\.1:)\d+",  # ports
-    r"\d+(?= (files|ms))",
+    r"\d+(?= ms)",
 )
 """What differs from run to run."""
 
@@ -190,6 +188,13 @@ def shape(text: str) -> list[str]:
     """A transcript without what differs from run to run."""
     text = re.sub("|".join(VARIES), "…", text)
     return [line.strip() for line in text.splitlines() if line]
+
+
+def asked_once(text: str) -> list[str]:
+    """The shape of a demo with its last poll alone: how many it takes is up to the machine."""
+    lines = shape(text)
+    polls = [number for number, line in enumerate(lines) if " GET /jobs/" in line]
+    return [*lines[: polls[0]], *lines[polls[-1] :]]
 
 
 def steps(text: str) -> list[list[str]]:
@@ -208,13 +213,13 @@ def transcripts(document: Document) -> list[str]:
 
 
 def test_the_demo_prints_what_the_readme_shows() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.demo"], cwd=KIT, capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-m", "tests.demo"]
+    done = subprocess.run(command, cwd=KIT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
     (shown,) = transcripts(Document(KIT / "README.md"))
     printed = done.stdout[done.stdout.index(" s  generated") :]
 
-    assert shape(shown[shown.index(" s  generated") :]) == shape(printed)
+    assert asked_once(shown[shown.index(" s  generated") :]) == asked_once(printed)
 
 
 @contextmanager
@@ -223,14 +228,11 @@ def command_line(folder: Path, *options: str) -> Iterator[tuple[str, Path]]:
     project = shutil.copytree(LOST_WORK, folder / "lost_work")
     template_folder = KIT / "{{cookiecutter.project}}"
     shutil.copytree(template_folder / "local", project / "local")
-    screen, state = folder / "screen", project / ".local" / "state.json"
+    screen = folder / "screen"
     command = [sys.executable, "-m", "local", "--port", "0", *options]
     with screen.open("w") as file, subprocess.Popen(command, cwd=project, stdout=file) as process:
         try:
-            end = time.monotonic() + 30
-            while not state.exists() and process.poll() is None and time.monotonic() < end:
-                time.sleep(0.02)
-            yield json.loads(state.read_text(encoding="utf-8"))["url"], screen
+            yield wait_for_url(project, process), screen
         finally:
             process.terminate()
 
@@ -238,15 +240,18 @@ def command_line(folder: Path, *options: str) -> Iterator[tuple[str, Path]]:
 @pytest.mark.parametrize("options", [[], ["--reclaim"]], ids=["frozen", "reclaimed"])
 def test_lost_work_shows_what_the_laptop_stack_prints(options: list[str], tmp_path: Path) -> None:
     first, second, discarded = transcripts(Document(KIT / "docs/lost-work.md"))
+    rounds: list[list[str]] = []
     with command_line(tmp_path, *options) as (url, screen):
-        job_id, printed, seen = call(f"{url}/jobs", {})["job_id"], [], 0
-        for number in range(2):
-            time.sleep(1)  # twice as long as the work takes
-            told = json.dumps(call(f"{url}/jobs/{job_id}"))
-            lines = [line for line in screen.read_text().splitlines() if "Function  " in line]
-            printed += [*lines[seen:], told]
-            seen = len(lines)
-            if number == 0:
+        job_id, seen, completed = call(f"{url}/jobs", {})["job_id"], 0, False
+        # A request may be over before the work that it thaws; the next one lets that go on.
+        while not completed and len(rounds) < (2 if options else 20):
+            if rounds:
                 call(f"{url}/jobs", {})
+            time.sleep(1)  # twice as long as the work takes
+            job = call(f"{url}/jobs/{job_id}")
+            lines = [line for line in screen.read_text().splitlines() if "Function  " in line]
+            rounds.append([*lines[seen:], json.dumps(job)])
+            seen, completed = len(lines), job["status"] == "completed"
 
-    assert steps("\n".join(printed)) == steps(discarded if options else first + second)
+    printed = "\n".join([*rounds[0], *rounds[-1]])
+    assert steps(printed) == steps(discarded if options else first + second)

@@ -297,6 +297,21 @@ def test_every_figure_has_a_source() -> None:
     assert re.fullmatch(r"20\d\d-\d\d-\d\d", CONSTANTS["read"])
 
 
+def test_the_page_tells_what_is_assumed() -> None:
+    hand_over = known("assumed", "seconds between the 202 and a free worker")
+    queue, durable = (f"{hand_over + v.aside:.2g} s" for v in VARIANTS.values())
+
+    assert f"to be {queue} with a queue and {durable} in the durable" in Document(page.PAGE).prose
+
+
+def test_a_burst_starts_no_more_executions_than_may_start() -> None:
+    """The last job of the plot, which has the quota in its legend."""
+    starts = QUOTAS["starts of executions"]["default"]
+    last = page.burst()[f"durable, {starts} starts a second"].ends[-1]
+
+    assert last == pytest.approx((10_000 - 1) / starts + 1 + DURABLE.aside)
+
+
 def test_the_page_and_its_plots_are_what_the_model_says() -> None:
     """If not: python -m docs.scaling.page."""
     told = page.made()

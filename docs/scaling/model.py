@@ -63,7 +63,7 @@ class Variant:
         return known("assumed", f"seconds of a worker beside the work, {self.name}")
 
 
-QUEUE = Variant("queue", items=(400, 500, 550), sqs=3)
+QUEUE = Variant("queue", items=(400, 500, 600), sqs=3)
 DURABLE = Variant("durable", items=(400, 650, 700), reads=1, operations=4, checkpoints=4)
 ONCE_WRITES = 2
 """Of the notification, in the table of side effects."""

@@ -12,6 +12,7 @@ from docs.scaling.model import (
     QUEUE,
     QUOTAS,
     Load,
+    Run,
     Variant,
     ceilings,
     cost,
@@ -34,6 +35,7 @@ PAGE = FOLDER.with_suffix(".md")
 RATES = (1, 10, 100, 1_000, 10_000)
 WORK = (0.1, 1, 60)
 FIRST = 600.0
+SUDDEN = Load(1_000, 1)
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -107,7 +109,7 @@ def quotas() -> str:
 def summary() -> str:
     """Return the answers in words."""
     stops = [[short(lowest(v, Load(1, w))[1]) for w in WORK] for v in (QUEUE, DURABLE)]
-    some, much = Load(1_000, 1), Load(10_000, 1)
+    some, much = SUDDEN, Load(10_000, 1)
     slow = [
         span(play(some, 1 + v.aside, *plan(v, some), FIRST).percentile(99))
         for v in (QUEUE, DURABLE)
@@ -150,6 +152,30 @@ def summary() -> str:
     )
 
 
+def paces() -> str:
+    """Return how fast workers are added, and what the plots take for given."""
+    first, added, by_pollers, sandboxes = (
+        f"{known('speed', name):,.0f}"
+        for name in (
+            "workers that a queue starts with",
+            "workers that a queue adds in a minute",
+            "workers that provisioned pollers add in a minute",
+            "sandboxes that a function adds in 10 s",
+        )
+    )
+    most, starts = (QUOTAS[name] for name in ("WorkerConcurrency", "starts of executions"))
+    return (
+        f"A queue's mapping begins with {first} workers, adds {added} a minute, and ends at"
+        f" `WorkerConcurrency`, {most['most']:,} at most; the load of the first plot needs"
+        f" {needs(QUEUE, SUDDEN)['WorkerConcurrency']:,.0f}. Provisioned pollers add {by_pollers} a"
+        " minute, and more of them are there from the beginning if you pay for them. A function"
+        f" that is invoked asynchronously has {sandboxes} sandboxes at once, and {sandboxes} more"
+        " every 10 s. In the first plot all other quotas are raised. In the second,"
+        f" {starts['default']} executions may start in a second, and callers repeat what was"
+        " answered with 503."
+    )
+
+
 def ceiling_chart(variant: Variant) -> str:
     """Draw up to which rate each quota is enough, over the work time."""
     works = [0.1 * 1.1**n for n in range(97)]
@@ -166,31 +192,38 @@ def ceiling_chart(variant: Variant) -> str:
 
 def ramp_chart() -> str:
     """Draw how many jobs wait when a load sets in."""
-    load, lines = Load(1_000, 1), []
+    load, lines, most = SUDDEN, [], QUOTAS["WorkerConcurrency"]["most"]
     for name, variant, limit, opens in (
-        ("queue, 1,250 workers", QUEUE, 1_250, of_queue),
+        (f"queue, {most:,} workers", QUEUE, most, of_queue),
         ("queue, 2 to 140 pollers", QUEUE, 1_400, of_pollers(2)),
         ("queue, 50 to 140 pollers", QUEUE, 1_400, of_pollers(50)),
         ("durable, 1,400 sandboxes", DURABLE, 1_400, of_function),
     ):
         run = play(load, load.work + variant.aside, limit, opens, FIRST)
         lines.append(Line(name, [(at / 60, run.waiting(at)) for at in range(0, 601, 5)]))
-    y = Axis("jobs that wait", range(0, 120_001, 20_000))
+    y = Axis("jobs that wait", range(0, 140_001, 20_000))
     return chart("From no load to 1,000 jobs of 1 s a second", Axis("minutes", range(11)), y, lines)
+
+
+def burst() -> dict[str, Run]:
+    """Run a burst: a queue takes it whole, executions start as fast as they may."""
+    starts, runs = QUOTAS["starts of executions"]["default"], {}
+    for name, variant, gap, limit, opens in (
+        ("queue, 10 workers", QUEUE, 0.0, 10, of_queue),
+        ("queue, 100 workers", QUEUE, 0.0, 100, of_queue),
+        ("queue, 1,000 workers", QUEUE, 0.0, 1_000, of_queue),
+        (f"durable, {starts} starts a second", DURABLE, 1 / starts, 1_000, of_function),
+    ):
+        arrivals, took = (n * gap for n in range(10_000)), 1 + variant.aside
+        runs[name] = simulate(arrivals, partial(float, took), limit, opens=opens)
+    return runs
 
 
 def burst_chart() -> str:
     """Draw how a burst is worked off."""
     lines = []
-    for name, variant, limit, opens in (
-        ("queue, 10 workers", QUEUE, 10, of_queue),
-        ("queue, 100 workers", QUEUE, 100, of_queue),
-        ("queue, 1,000 workers", QUEUE, 1_000, of_queue),
-        ("durable, 1,000 sandboxes", DURABLE, 1_000, of_function),
-    ):
-        took = 1 + variant.aside
-        ends = simulate([0.0] * 10_000, partial(float, took), limit, opens=opens).ends
-        left = [(end, 10_000 - n) for n, end in enumerate(sorted(ends), start=1)]
+    for name, run in burst().items():
+        left = [(end, 10_000 - n) for n, end in enumerate(sorted(run.ends), start=1)]
         lines.append(Line(name, [(1, 10_000), *left[::50], left[-1]]))
     x = Axis("seconds", (1, 10, 100, 1_000, 2_000), logarithmic=True)
     y = Axis("jobs not finished", range(0, 10_001, 2_000))
@@ -205,6 +238,7 @@ def made() -> dict[Path, str]:
         ("queue", answers(QUEUE)),
         ("durable", answers(DURABLE)),
         ("quotas", quotas()),
+        ("paces", paces()),
     ):
         before, start, rest = page.partition(f"<!-- {name} -->\n")
         _, end, after = rest.partition(f"\n<!-- /{name} -->")

@@ -90,7 +90,9 @@ def _serve(arguments: argparse.Namespace) -> int:
     try:
         with Stack(PROJECT, parameters, **options, host=host, echo=_show) as stack:
             stack.aws.write_sam_environment(ENVIRONMENT)
-            STATE.write_text(json.dumps({"url": stack.url, "pid": os.getpid()}), encoding="utf-8")
+            state = STATE.with_suffix(".new")  # nobody shall read half of it
+            state.write_text(json.dumps({"url": stack.url, "pid": os.getpid()}), encoding="utf-8")
+            state.replace(STATE)
             for line in _greeting(stack, host):
                 _print(line)
             while True:

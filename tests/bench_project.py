@@ -20,6 +20,8 @@ from tests import samples
 TERMINAL = ("completed", "failed", "cancelled")
 JOBS_IN_A_ROW = 50
 JOBS_AT_ONCE = 200
+PATIENCE = 300
+"""Seconds after which what still has not happened never will."""
 
 
 def show(what: str, value: float, budget: float | None, unit: str) -> None:
@@ -31,7 +33,7 @@ def request(url: str, payload: dict[str, Any] | None = None) -> dict[str, Any]:
     """Return the job in the answer to a request."""
     data = None if payload is None else json.dumps(payload).encode()
     call = urllib.request.Request(url, data, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(call) as answer:
+    with urllib.request.urlopen(call, timeout=PATIENCE) as answer:
         job: dict[str, Any] = json.load(answer)
         return job
 
@@ -44,6 +46,7 @@ def run_job(stack: Stack) -> float:
     start = time.time()
     job = request(f"{stack.url}/jobs", samples.HAPPY)
     while job["status"] not in TERMINAL:
+        assert time.time() < start + PATIENCE, job
         time.sleep(0.02)
         job = request(f"{stack.url}/jobs/{job['job_id']}")
     assert job["status"] == "completed", job
@@ -103,7 +106,8 @@ def main() -> None:
         with ThreadPoolExecutor(4) as pool:
             url = f"{stack.url}/jobs"
             list(pool.map(lambda _: request(url, samples.HAPPY), range(JOBS_AT_ONCE)))
-        while unfinished(stack):
+        while left := unfinished(stack):
+            assert time.perf_counter() < start + PATIENCE, f"{left} jobs do not end"
             time.sleep(0.5)
         drained = time.perf_counter() - start
         show(f"{JOBS_AT_ONCE} jobs at once, drained", JOBS_AT_ONCE / drained, None, "jobs/s")

@@ -15,14 +15,22 @@ from tests.baked import QUESTIONS, bake, cookiecutter, pairs, tree, type_answers
 from tests.conftest import Oven
 from tests.support.sam import SAM
 
-# None of these is a default.
+# None of these is a default, so that an answer which gets lost on the way shows.
 ANSWERS = {
     "project_name": "orders-api",
     "description": 'Prints "orders" — 注文を印刷 🖨️',
-    "worker": "queue",
+    "worker": "durable",
     "runtime": "python3.14",
     "auth": "jwt",
 }
+
+
+def test_no_answer_is_a_default() -> None:
+    defaults = {
+        question: given[0] if isinstance(given, list) else given
+        for question, given in QUESTIONS.items()
+    }
+    assert ANSWERS.items() & defaults.items() == set()
 
 
 @pytest.fixture(scope="module")

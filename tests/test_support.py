@@ -8,7 +8,6 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from uuid import uuid4
 
 import boto3
 import pytest
@@ -428,17 +427,18 @@ class TestSAM:
 
 
 class TestMachine:
-    def test_a_lock_keeps_others_out(self) -> None:
-        attempt = f"""\
+    def test_a_lock_keeps_others_out(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TMPDIR", str(tmp_path))
+        monkeypatch.setattr("tempfile.tempdir", None)  # gettempdir() looks but once
+        attempt = """\
             import fcntl, sys
             from tests.support import machine
             fcntl.flock = lambda file, how, real=fcntl.flock: real(file, how | fcntl.LOCK_NB)
-            with machine.lock("{uuid4()}"):
+            with machine.lock("probe"):
                 print("mine")
         """
         other = [sys.executable, "-c", textwrap.dedent(attempt)]
-        name = attempt.split('"')[1]
-        with machine.lock(name):
+        with machine.lock("probe"):
             held = subprocess.run(other, capture_output=True, text=True, check=False)
         assert "BlockingIOError" in held.stderr
         assert subprocess.run(other, capture_output=True, text=True, check=True).stdout == "mine\n"

@@ -7,6 +7,7 @@ import json
 import re
 import tomllib
 from dataclasses import replace
+from hashlib import md5
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,47 @@ def test_the_lint_of_the_translation_catches(edits: list[Edit], baked: Oven) -> 
         edit(broken)
 
     assert [c for c in complaints(replace(stack, source=broken)) if c.startswith("[E")] != []
+
+
+# ---------------------------------------------------------------- events/
+
+
+def events_of(project: BakedProject) -> dict[str, Any]:
+    """What `sam local invoke` is given, by its name."""
+    files = (project.path / "events").iterdir()
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in files}
+
+
+@pytest.mark.parametrize("answers", templates())
+def test_every_route_and_function_has_its_event(answers: dict[str, Any], baked: Oven) -> None:
+    """A route's says so itself; that of a function without routes has the function's name."""
+    project = baked(**answers)
+    routes, others = [], set()
+    for name, resource in read(project).source["Resources"].items():
+        if resource["Type"] == "AWS::Serverless::Function":
+            sources = resource["Properties"].get("Events", {}).values()
+            asked = [s["Properties"] for s in sources if s["Type"] == "HttpApi"]
+            routes += [f"{route['Method']} {route['Path']}" for route in asked]
+            if not asked:
+                words = re.findall("[A-Z][a-z]+", name.removesuffix("Function"))
+                others.add("_".join(words).lower())
+    events = events_of(project)
+    routed = {name: event["routeKey"] for name, event in events.items() if "routeKey" in event}
+
+    assert routes
+    assert sorted(routed.values()) == sorted(routes)
+    assert events.keys() - routed.keys() == others
+
+
+@pytest.mark.parametrize("answers", templates())
+def test_a_message_in_events_is_whole(answers: dict[str, Any], baked: Oven) -> None:
+    """With its checksum, which depends on the job's id and so on the caller's name."""
+    events = events_of(baked(**answers))
+    records = [record for event in events.values() for record in event.get("Records", [])]
+
+    assert records
+    for record in records:
+        assert record["md5OfBody"] == md5(record["body"].encode()).hexdigest()
 
 
 # ---------------------------------------------------------------- what no rule is for

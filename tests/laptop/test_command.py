@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,8 @@ class Project:
 
     def __init__(self, folder: Path) -> None:
         self.path = write_project(folder, RESOURCES, {"api": API, "worker": WORKER})
+        self.tmp = folder.parent / "tmp"
+        self.tmp.mkdir()
         package = Path(command_line.__file__).parent
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(package, self.path / "local", ignore=ignored)
@@ -112,6 +115,7 @@ class Project:
         process = subprocess.Popen(
             self.command("--port", "0", *arguments),
             cwd=self.path,
+            env={**os.environ, "TMPDIR": str(self.tmp)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -145,10 +149,16 @@ class Running:
         self.process = process
         self.screen: list[str] = []
         assert process.stdout
-        while not self.screen or not self.screen[-1].startswith("  curl"):
-            line = process.stdout.readline()
-            assert line, process.stderr.read() if process.stderr else ""
-            self.screen.append(line.rstrip("\n"))
+        assert process.stderr
+        patience = threading.Timer(60, process.kill)
+        patience.start()
+        try:
+            while not self.screen or not self.screen[-1].startswith("  curl"):
+                line = process.stdout.readline()
+                assert line, [*self.screen, process.stderr.read()]
+                self.screen.append(line.rstrip("\n"))
+        finally:
+            patience.cancel()
         self.state = json.loads((project.path / ".local" / "state.json").read_text())
         self.url: str = self.state["url"]
 
@@ -196,15 +206,17 @@ def test_it_ends_at_once_and_leaves_nothing(project: Project, number: signal.Sig
     assert project.processes() == []
     assert not (project.path / ".local" / "state.json").exists()
     assert running.screen[-1] == "ended"
-    assert not list(Path("/tmp").glob(f"laptop-stack-*/{project.path.name}"))
+    assert list(project.tmp.iterdir()) == []
 
 
 def test_killed_hard_it_leaves_nothing_either(project: Project) -> None:
     running = project.start()
     running.post(job_id="hung", leak=True, hang=True)
     until(lambda: any("sleep" in command for command in project.processes()))
+    assert list(project.tmp.glob("laptop-stack-*/*"))
     running.process.kill()
     until(lambda: not project.processes())
+    assert list(project.tmp.iterdir()) == []
 
 
 def test_it_does_not_outlive_the_emulated_aws(project: Project) -> None:

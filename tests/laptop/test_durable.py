@@ -1,12 +1,10 @@
 """The laptop stack of the durable variant: its page, and what it says for a missing emulator."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -16,6 +14,7 @@ from local.processes import descendants
 from tests.baked import BakedProject
 from tests.conftest import Oven
 from tests.laptop.browser import Browser
+from tests.laptop.projects import until
 
 SERVE = """
 import sys
@@ -55,14 +54,6 @@ def browser(tmp_path: Path) -> Iterator[Browser]:
     opened.close()
 
 
-def until(happened: Callable[[], bool], seconds: float = 60) -> None:
-    """Wait until something has happened."""
-    ends = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < ends, "it has not happened"
-        time.sleep(0.1)
-
-
 def test_the_page_shows_the_steps_of_an_execution(url: str, browser: Browser) -> None:
     """As they come: those before the answer, then all of them."""
     payload = {"customer": "ada", "delay_seconds": 0, "approval": True}
@@ -72,7 +63,7 @@ def test_the_page_shows_the_steps_of_an_execution(url: str, browser: Browser) ->
     def steps() -> str:
         return str(browser.run("document.getElementById('executions')?.innerText"))
 
-    until(lambda: "start-trial: succeeded" in steps() and "approval: started" in steps())
+    until(lambda: "start-trial: succeeded" in steps() and "approval: started" in steps(), 60)
     assert job_id in steps()
     assert "follow-up" not in steps()
 
@@ -80,7 +71,7 @@ def test_the_page_shows_the_steps_of_an_execution(url: str, browser: Browser) ->
     assert job.json()["status"] == "waiting"
     httpx.post(f"{url}/jobs/{job_id}/callback", json={"approved": True}).raise_for_status()
 
-    until(lambda: "follow-up: succeeded" in steps() and "end: succeeded" in steps())
+    until(lambda: "follow-up: succeeded" in steps() and "end: succeeded" in steps(), 60)
     assert browser.errors == []
 
 
@@ -115,17 +106,23 @@ def test_the_stack_does_not_outlive_the_emulator(project: BakedProject) -> None:
     ) as stack:
         assert stack.stdout
         assert stack.stderr
-        stack.stdout.readline()
-        (emulator,) = (p for p, c in descendants(stack.pid).items() if "durable_server.py" in c)
-        os.kill(emulator, signal.SIGKILL)
+        try:
+            stack.stdout.readline()
+            (emulator,) = (p for p, c in descendants(stack.pid).items() if "durable_server.py" in c)
+            os.kill(emulator, signal.SIGKILL)
 
-        assert stack.wait(timeout=60) == 2
-        assert stack.stderr.read() == (
-            "local: the emulator ended, and with it all durable executions\n"
-        )
+            assert stack.wait(timeout=60) == 2
+            assert stack.stderr.read() == (
+                "local: the emulator ended, and with it all durable executions\n"
+            )
+        finally:
+            stack.kill()  # or the `with` would wait for it
 
 
 def test_the_json_of_the_page_holds_executions(url: str) -> None:
     """For scripts."""
-    state = json.loads(httpx.get(f"{url}/_local/state").text)
-    assert {"name", "function", "status", "operations"} <= state["executions"][0].keys()
+    job = httpx.post(f"{url}/jobs", json={"customer": "ada", "delay_seconds": 0}).json()
+
+    (newest, *_) = httpx.get(f"{url}/_local/state").json()["executions"]
+    assert newest["name"] == job["job_id"]
+    assert {"function", "status", "operations"} <= newest.keys()

@@ -91,9 +91,6 @@ def allowed_to(stack: Stack, function: str) -> list[dict[str, Any]]:
     for attached in stack.resources("AWS::IAM::Policy").values():
         if role in referenced(attached["Roles"]):
             documents.append(attached["PolicyDocument"])
-    for policy in stack.resources("AWS::IAM::Policy").values():
-        if role in referenced(policy["Roles"]):
-            documents.append(policy["PolicyDocument"])
     return [
         statement
         for document in documents
@@ -109,12 +106,12 @@ def allowed_to(stack: Stack, function: str) -> list[dict[str, Any]]:
     add("More", "AWS::IAM::Policy", Roles=[{"Ref": "ApiRole"}], PolicyDocument=ANYTHING),
 )
 def no_role_has_a_wildcard(stack: Stack) -> Iterator[str]:
-    """Except for X-Ray, which knows no finer resource, and what AWS made for durable functions.
+    """Except for X-Ray, which knows no finer resource.
     https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsx-ray.html
     """
     for name, role in stack.resources(ROLE).items():
         for policy in role.get("ManagedPolicyArns", []):
-            if "DurableExecution" not in str(policy) and not referenced(policy):
+            if not referenced(policy):
                 yield f"{name} has a policy that is not in the template: {policy}"
     for name in stack.resources(FUNCTION):
         for statement in allowed_to(stack, name):

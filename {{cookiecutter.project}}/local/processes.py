@@ -7,6 +7,7 @@ https://man7.org/linux/man-pages/man2/PR_SET_CHILD_SUBREAPER.2const.html
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -70,11 +71,16 @@ def kill_tree(pid: int) -> None:
 
 
 class Guard:
-    """Kills what it was told of as soon as this process is gone, however it went."""
+    """Kills what it was told of as soon as this process is gone, however it went.
 
-    def __init__(self) -> None:
+    Then it removes the folders, with what was written there.
+    """
+
+    def __init__(self, *folders: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-IS", __file__], stdin=subprocess.PIPE, start_new_session=True
+            [sys.executable, "-IS", __file__, *folders],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
         )
 
     def add(self, pid: int) -> None:
@@ -86,7 +92,7 @@ class Guard:
         self._tell(f"-{pid}")
 
     def close(self) -> None:
-        """End the guard; it kills what is still under it."""
+        """End the guard; it kills what is still under it, and removes its folders."""
         if self._process.stdin:
             self._process.stdin.close()
         self._process.wait()
@@ -105,6 +111,8 @@ def _guard() -> None:
         (pids.add if line[0] == "+" else pids.discard)(int(line[1:]))
     for pid in pids:
         kill_tree(pid)
+    for folder in sys.argv[1:]:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

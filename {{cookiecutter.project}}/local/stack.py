@@ -6,7 +6,6 @@ Imitates a deployed stack as its users meet it; each module names its part of AW
 import errno
 import json
 import re
-import shutil
 import tempfile
 import threading
 from collections import deque
@@ -116,8 +115,7 @@ class Stack:
         self.routes, self.url = front.routes, f"http://{LOOPBACK}:{front.server_port}"
         self.unsupported = [*self.template.unsupported(), *front.unsupported, *unsupported]
         folder = tempfile.mkdtemp(prefix="laptop-stack-")
-        defer(shutil.rmtree, folder, ignore_errors=True)
-        guard = Guard()
+        guard = Guard(folder)
         defer(guard.close)
         defer(self.aws.stop)
         self.aws.start()

@@ -52,10 +52,7 @@ def call_off(job: Job) -> Job:
         Refused: the job has changed meanwhile.
         ClientError, BotoCoreError: the execution could not be stopped.
     """
-    if job.status is Status.QUEUED:
-        job = _store.cancel(job.job_id)
-    else:
-        job = _store.ask_to_stop(job.job_id)
+    job = _store.cancel(job) if job.status is Status.QUEUED else _store.ask_to_stop(job)
     if job.execution:
         try:
             _lambda.stop_durable_execution(

@@ -12,7 +12,6 @@ steps take `BRANCH_STEP`.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any, TypeVar
 
 from aws_durable_execution_sdk_python import DurableContext, StepContext
@@ -23,7 +22,10 @@ from aws_durable_execution_sdk_python.config import (
     StepConfig,
     WaitForCallbackConfig,
 )
-from aws_durable_execution_sdk_python.exceptions import DurableOperationError
+from aws_durable_execution_sdk_python.exceptions import (
+    CallbackSubmitterError,
+    DurableOperationError,
+)
 from aws_durable_execution_sdk_python.retries import (
     RetryDecision,
     RetryStrategyConfig,
@@ -55,25 +57,17 @@ STEP_RETRIES = create_retry_strategy(
 )
 """For the steps of work.py that bring no strategy of their own."""
 
-WHILE_IN_PROGRESS = create_retry_strategy(
+LOCK_TRIES = 24
+"""A minute apart, at an effect whose sandbox died at it: its lock stays for up to 15 minutes."""
+
+_PATIENTLY = create_retry_strategy(
     RetryStrategyConfig(
         max_attempts=24,
-        initial_delay=Duration.from_minutes(1),
-        max_delay=Duration.from_minutes(1),
-        jitter_strategy=JitterStrategy.NONE,
+        initial_delay=Duration.from_seconds(1),
+        max_delay=Duration.from_minutes(5),
     )
 )
-"""For a side effect whose sandbox died at it: its record stays locked for a timeout, 15 minutes."""
-
-PATIENT = StepConfig(
-    retry_strategy=create_retry_strategy(
-        RetryStrategyConfig(
-            max_attempts=24,
-            initial_delay=Duration.from_seconds(1),
-            max_delay=Duration.from_minutes(5),
-        )
-    )
-)
+PATIENT = StepConfig(retry_strategy=_PATIENTLY)
 """For the steps that keep the job's record: throttled writes shall not fail a job."""
 
 
@@ -85,8 +79,9 @@ def decide(error: Exception, attempts: int, own: Strategy = STEP_RETRIES) -> Ret
     """Return whether to try a step of work.py again, and when; `own` is the step's own strategy."""
     if isinstance(error, (*NEVER_AGAIN, Refused)):
         return RetryDecision.no_retry()
-    in_progress = isinstance(error, IdempotencyAlreadyInProgressError)
-    return (WHILE_IN_PROGRESS if in_progress else own)(error, attempts)
+    if isinstance(error, IdempotencyAlreadyInProgressError) and attempts < LOCK_TRIES:
+        return RetryDecision.retry(Duration.from_minutes(1))
+    return own(error, attempts)
 
 
 BRANCH_STEP = StepConfig(retry_strategy=decide)
@@ -154,20 +149,25 @@ class JobDurableContext:
         raised.
         """
         config = config or WaitForCallbackConfig()
+        own = config.retry_strategy or STEP_RETRIES
         what = _name(name, submitter) or "an answer"
 
         def submit(callback_id: str, context: WaitForCallbackContext) -> None:
             self._hold(
                 lambda job: self._store.wait(job, what, config.timeout_seconds or None, callback_id)
             )
-            submitter(callback_id, context)
+            try:
+                submitter(callback_id, context)
+            except Exception as error:  # the SDK would keep nothing of its type
+                raise DurableOperationError(str(error), data=_type_name(type(error))) from error
 
-        ours = replace(
-            config,
-            serdes=config.serdes or JsonSerDes(),
-            retry_strategy=partial(decide, own=config.retry_strategy or STEP_RETRIES),
-        )
-        with self._resuming(what):
+        def strategy(error: Exception, attempts: int) -> RetryDecision:
+            if isinstance(error, DurableOperationError) and isinstance(error.__cause__, Exception):
+                return decide(error.__cause__, attempts, own)
+            return _PATIENTLY(error, attempts)  # the record could not be written
+
+        ours = replace(config, serdes=config.serdes or JsonSerDes(), retry_strategy=strategy)
+        with self._resuming(what), _as_raised():
             return self._context.wait_for_callback(submit, name=what, config=ours)
 
     def run_in_child_context(
@@ -226,9 +226,11 @@ def original(error: Exception) -> Exception:
     """Return what was raised in a step, in place of what the SDK has made of it."""
     if not isinstance(error, DurableOperationError):
         return error
-    kind = error.error_type.rpartition(".")[2]
-    known = {type_.__name__: type_ for type_ in NEVER_AGAIN}
-    return known.get(kind, type(kind, (Exception,), {}))(error.message)
+    told = (isinstance(error, CallbackSubmitterError) and error.data) or error.error_type
+    module, _, name = told.rpartition(".")
+    base = next((base for base in NEVER_AGAIN if told in _type_names(base)), Exception)
+    raised: type[Exception] = type(name, (base,), {"__module__": module})
+    return raised(error.message)
 
 
 @contextmanager
@@ -240,6 +242,16 @@ def _as_raised() -> Iterator[None]:
         if isinstance(cause := original(error), NEVER_AGAIN):
             raise cause from error
         raise
+
+
+def _type_name(type_: type) -> str:
+    """Return the full name of a class, as the SDK keeps it."""
+    return f"{type_.__module__}.{type_.__qualname__}"
+
+
+def _type_names(type_: type) -> set[str]:
+    """Return the full names of a class and of all that are derived from it."""
+    return {_type_name(type_)}.union(*map(_type_names, type_.__subclasses__()))
 
 
 def _name(name: str | None, func: object) -> str | None:

@@ -109,20 +109,28 @@ def test_a_restart_of_an_invocation_that_was_cut_off_stands() -> None:
 
 def test_a_job_that_was_cancelled_between_attempts_is_not_restarted() -> None:
     released = store.release(started(), OSError("no answer"))
-    cancelled = store.cancel(released.job_id)
+    cancelled = store.cancel(released)
     assert refused(lambda: store.restart(released)) == cancelled
 
 
 def test_a_job_that_was_retried_between_attempts_is_not_restarted() -> None:
     """Queued it is, but for another execution."""
     released = store.release(started(), OSError("no answer"))
-    cancelled = store.cancel(released.job_id)
+    cancelled = store.cancel(released)
     store.retry(released.job_id, len(cancelled.history))
     second = store.start(released.job_id, len(cancelled.history), "second")
     store.release(second, OSError("again"))
     stored = refused(lambda: store.restart(released))
     assert stored is not None
     assert stored.attempts == 2
+
+
+def test_nor_is_one_that_is_queued_again() -> None:
+    """By a retry: the next execution will start it."""
+    released = store.release(started(), OSError("no answer"))
+    cancelled = store.cancel(released)
+    retried = store.retry(released.job_id, len(cancelled.history))
+    assert refused(lambda: store.restart(released)) == retried
 
 
 def test_a_job_waits(clock: Clock) -> None:
@@ -251,3 +259,12 @@ def test_a_long_history_hides_waits_rather_than_fail(monkeypatch: pytest.MonkeyP
     assert store.wait(job, "approval", 60).status is Status.WAITING
     assert store.resume(job).status is Status.RUNNING
     assert store.complete(job, {}).status is Status.COMPLETED
+
+
+def test_a_long_history_leaves_room_for_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often a step is tried again: the last attempt is then told of no more."""
+    job = started()
+    monkeypatch.setattr(life, "MAX_HISTORY", len(job.history) + 3)
+    job = store.restart(store.release(job, OSError("no answer")))
+    assert refused(lambda: store.release(job, OSError("no answer"))) == job
+    assert len(store.complete(job, {}).history) == life.MAX_HISTORY

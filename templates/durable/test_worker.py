@@ -5,6 +5,7 @@ The work is what stands here, so that yours may do what it likes.
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from aws_durable_execution_sdk_python import (
 )
 from aws_durable_execution_sdk_python.config import Duration, StepConfig, WaitForCallbackConfig
 from aws_durable_execution_sdk_python.exceptions import StepError
-from aws_durable_execution_sdk_python.retries import RetryPresets
+from aws_durable_execution_sdk_python.retries import RetryDecision, RetryPresets
 from aws_durable_execution_sdk_python_testing.checkpoint.processor import CheckpointProcessor
 from aws_lambda_powertools.utilities.idempotency.exceptions import (
     IdempotencyAlreadyInProgressError,
@@ -299,6 +300,59 @@ def test_the_work_can_catch_a_permanent_error(
     assert execution.job.result == {"taken back": "no such card"}
 
 
+@pytest.mark.parametrize("base", [PermanentError, JobCancelled])
+@pytest.mark.parametrize("where", ["step", "child context", "submitter"])
+def test_it_may_be_an_error_of_the_works_own(
+    engine: Executions, doing: Callable[[Run], None], base: type[Exception], where: str
+) -> None:
+    """Derived from PermanentError or JobCancelled, it ends the job as these do."""
+    own = type(f"Own{base.__name__}", (base,), {})
+
+    def decline(*_: object) -> None:
+        raise own("no such card")
+
+    def run(_: Any, context: DurableContext, job: JobContext) -> dict[str, Any]:
+        with pytest.raises(base) if base is PermanentError else nullcontext():
+            if where == "step":
+                context.step(decline, name="pay")
+            elif where == "child context":
+                context.run_in_child_context(lambda child: child.step(decline), name="pay")
+            else:
+                context.wait_for_callback(decline, name="pay")
+        decline()
+        return {}
+
+    doing(run)
+    job = engine.run({}).job
+
+    assert (job.status, job.attempts) == ("failed" if base is PermanentError else "cancelled", 1)
+    assert base is JobCancelled or job.error == {"type": own.__name__, "message": "no such card"}
+
+
+def test_a_record_that_cannot_be_written_is_no_failure_of_asking(
+    engine: Executions, doing: Callable[[Run], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However few tries the submitter is given."""
+    wait, tries = worker.store.wait, iter([True, True])
+
+    def fails_twice(*arguments: Any) -> Any:
+        if next(tries, False):
+            raise EndpointConnectionError(endpoint_url="https://dynamodb")
+        return wait(*arguments)
+
+    def run(_: Any, context: DurableContext, job: JobContext) -> dict[str, Any]:
+        once = WaitForCallbackConfig(
+            timeout=Duration.from_seconds(1), retry_strategy=RetryPresets.none()
+        )
+        with suppress(CallbackTimeoutError):
+            context.wait_for_callback(lambda *_: None, name="approval", config=once)
+        return {}
+
+    monkeypatch.setattr(worker.store, "wait", fails_twice)
+    doing(run)
+    assert engine.run({}).job.status == "completed"
+
+
 @pytest.mark.parametrize(("error", "calls"), [(ConnectionError, 5), (PermanentError, 1)])
 def test_asking_for_an_answer_is_tried_again_like_any_step(
     engine: Executions, doing: Callable[[Run], None], error: type[Exception], calls: int
@@ -318,7 +372,7 @@ def test_asking_for_an_answer_is_tried_again_like_any_step(
     execution = engine.run({})
 
     assert len(asked) == calls
-    assert execution.job.error == {"type": "CallbackSubmitterError", "message": "nobody is in"}
+    assert execution.job.error == {"type": error.__name__, "message": "nobody is in"}
 
 
 def test_a_wait_in_a_child_context_shows_too(
@@ -387,7 +441,7 @@ def test_the_execution_of_an_old_go_is_refused(engine: Executions) -> None:
     """It was under way when its job was cancelled and retried."""
     old = engine.start({"ask": 60})
     old.callback_id()
-    worker.store.ask_to_stop(old.job_id)
+    worker.store.ask_to_stop(old.job)
     cancelled = worker.store.stop(old.job)
     retried = worker.store.retry(old.job_id, len(cancelled.history))
     old.answer(b'{"approved": true}')
@@ -415,7 +469,7 @@ def test_a_cancelled_job_does_nothing_any_more(
     done: list[str] = []
 
     def run(_: Any, context: DurableContext, job: JobContext) -> dict[str, Any]:
-        worker.store.ask_to_stop(job.id)
+        worker.store.ask_to_stop(job.job)
         worker.store.stop(job.job)
         try:
             context.wait(Duration.from_days(1))
@@ -719,3 +773,10 @@ def test_a_locked_effect_is_waited_for_beyond_the_attempts_of_a_step() -> None:
     assert all(wait.should_retry for wait in waits)
     assert sum(wait.delay.to_seconds() for wait in waits) > 900
     assert not decide(failed, 16).should_retry
+
+
+def test_a_locked_effect_is_waited_for_as_long_as_its_step_is_tried() -> None:
+    """A step's own strategy may allow more tries than the lock needs."""
+    locked = IdempotencyAlreadyInProgressError("locked")
+    assert decide(locked, 30, own=lambda *_: RetryDecision.retry(Duration())).should_retry
+    assert not decide(locked, 30).should_retry

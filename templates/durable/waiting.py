@@ -12,7 +12,7 @@ from jobs import job as life
 from jobs.job import Job, Status, now, rfc3339
 from jobs.problems import Problem, ServiceUnavailable
 from jobs.settings import required_int, settings
-from jobs.store import JobStore, Refused
+from jobs.store import JobStore, Refused, describe
 
 EXECUTION_TIMEOUT = required_int("EXECUTION_TIMEOUT", minimum=1)
 """Seconds after which Lambda ends an execution, however much of them it has waited."""
@@ -61,8 +61,8 @@ class WaitingStore(JobStore):
             return self._claim(
                 job.job_id,
                 {},
-                " AND #execution = :execution AND #attempts = :attempt",
-                {":execution": job.execution, ":attempt": job.attempts},
+                " AND #execution = :execution AND size(#history) = :seen",
+                {":execution": job.execution, ":seen": len(job.history)},
             )
         except Refused as refused:
             stored = refused.job
@@ -73,6 +73,18 @@ class WaitingStore(JobStore):
             ):
                 return stored  # by another invocation of the execution, which was cut off
             return _still_held(refused, job)
+
+    def release(self, job: Job, error: BaseException) -> Job:
+        """Record that the attempt failed; when the history is full, it goes on as the same attempt.
+
+        Raises:
+            Refused: the attempt no longer holds the job, or the history has no room for another.
+        """
+        where = " AND size(#history) < :room"
+        room = {":room": life.MAX_HISTORY - 2}  # for the next attempt, and for the job's end
+        return self._end_attempt(
+            life.RELEASE, job, {"error": describe(error)}, where=where, values=room
+        )
 
     def report(self, job: Job, progress: Mapping[str, Any]) -> Job:
         """Record the progress; the answer also tells whether to stop.

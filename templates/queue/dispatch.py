@@ -38,7 +38,7 @@ def call_off(job: Job) -> Job:
         Refused: the job has changed meanwhile.
     """
     if job.status is Status.QUEUED:
-        return _store.cancel(job.job_id)
-    job = _store.ask_to_stop(job.job_id)
+        return _store.cancel(job)
+    job = _store.ask_to_stop(job)
     # An attempt that has lost its lease is dead, and its message may be lost as well.
     return job if job.leased(now()) else _store.give_up(job, {})

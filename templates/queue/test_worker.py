@@ -182,7 +182,7 @@ def test_cancelled_during_the_work(
 
     def run(payload: dict[str, Any], context: JobContext) -> dict[str, Any]:
         assert not context.cancelled
-        store.ask_to_stop(context.id)
+        store.ask_to_stop(context.job)
         assert context.cancelled
         raise JobCancelled
 
@@ -201,7 +201,7 @@ def test_cancelled_during_an_attempt_that_fails(
     send(queue, job)
 
     def run(payload: dict[str, Any], context: JobContext) -> dict[str, Any]:
-        store.ask_to_stop(context.id)
+        store.ask_to_stop(context.job)
         raise ConnectionError("no answer")
 
     let_run(run)
@@ -368,8 +368,7 @@ def test_a_retry_that_the_api_could_not_record_is_recorded_here(
 
 def test_a_retry_that_was_cancelled_is_not_run(queue: Queue, runs: list[str]) -> None:
     job = given.failed()
-    store.retry(job.job_id, len(job.history))
-    store.cancel(job.job_id)
+    store.cancel(store.retry(job.job_id, len(job.history)))
     queue.send(Reference(job.job_id, retry_of=len(job.history)).dumps())
 
     assert queue.deliver(worker.handler) == 0

@@ -145,7 +145,7 @@ def _run(job: JobContext) -> Job:
         logger.exception("attempt failed")
         released = store.release(job.job, error)
         if released.cancel_requested:
-            return store.cancel(job.id)
+            return store.cancel(released)
         locked = isinstance(error, IdempotencyAlreadyInProgressError)
         # An earlier attempt left that record, which ends when Lambda would have ended that attempt.
         at_least = job.remaining() + 1 if locked else 0
@@ -168,7 +168,7 @@ def _not_claimed(job: Job | None, reference: Reference) -> Job | None:
         raise ComeBack(left / 1000 + 1, "another attempt holds the job")
     if job.cancel_requested:
         queued = job.status is Status.QUEUED
-        job = store.cancel(job.job_id) if queued else store.stop(job)
+        job = store.cancel(job) if queued else store.stop(job)
         count("JobCancelled")
         return job
     if job.recent_attempts >= MAX_ATTEMPTS:

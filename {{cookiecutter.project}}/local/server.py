@@ -63,7 +63,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             body = self._read_body()
-        except (ValueError, OSError):  # no length, or no chunks
+        except (ValueError, OSError):  # of no length, or cut short
             self.send_error(400)
             return
         if body is None:  # it is left unread
@@ -80,6 +80,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif length > BODY_LIMIT:
             return None
         body: bytes = stream.read(length)
+        if stream is self.rfile and len(body) < length:
+            raise ValueError("the body is cut short")
         return body if len(body) <= BODY_LIMIT else None
 
     def _send(self, result: Answer) -> None:

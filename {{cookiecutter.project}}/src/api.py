@@ -90,7 +90,10 @@ def cancel_job(job_id: str) -> Response[str]:
         try:
             job = dispatch.call_off(job)
         except Refused as refused:
-            job = refused.job or _owned(job_id)
+            changed = refused.job or _owned(job_id)
+            if changed.retry_of != job.retry_of:  # cancelled it was, and then retried
+                return _answer(202, changed)
+            job = changed
             continue
         if job.status.terminal:
             count("JobCancelled")
@@ -150,7 +153,7 @@ def _hand_over_new(job: Job) -> Job:
         if not refusal.certain:
             raise
         try:
-            store.withdraw(job.job_id)
+            store.withdraw(job)
         except Refused as refused:
             if refused.job and (refused.job.attempts > 0 or refused.job.status.terminal):
                 return refused.job  # it arrived after all

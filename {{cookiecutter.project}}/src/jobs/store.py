@@ -107,17 +107,18 @@ class JobStore:
         """
         return self._update(job_id, {"adopted": True}, [], _UNTOUCHED, _UNTOUCHED_VALUES)
 
-    def withdraw(self, job_id: str) -> None:
+    def withdraw(self, job: Job) -> None:
         """Remove a job that could not be handed over and that nobody was told of.
 
         Raises:
-            Refused: an attempt has begun, another request adopted the job, or it is gone.
+            Refused: an attempt has begun, another request adopted the job or made it anew, or it
+                is gone.
         """
         self._write(
             self._dynamodb.delete_item,
-            {"Key": _attributes({"job_id": job_id})},
-            f"{_UNTOUCHED} AND attribute_not_exists(#adopted)",
-            _UNTOUCHED_VALUES,
+            {"Key": _attributes({"job_id": job.job_id})},
+            f"{_UNTOUCHED} AND attribute_not_exists(#adopted) AND #created_at = :made",
+            {**_UNTOUCHED_VALUES, ":made": job.created_at},
         )
 
     def claim(self, reference: Reference, seconds: float, most: int) -> Job:
@@ -201,23 +202,27 @@ class JobStore:
         """
         return self._end_attempt(life.STOP, job, {}, remove=["error"])
 
-    def cancel(self, job_id: str) -> Job:
+    def cancel(self, job: Job) -> Job:
         """Cancel a job that no attempt holds.
 
         Raises:
-            Refused: it is under way, has finished, or is gone.
+            Refused: it has changed since `job` was read, is under way, has finished, or is gone.
         """
-        return self._move(life.CANCEL, job_id, now(), remove=["error"])
+        where, values = _as_read(job)
+        return self._move(
+            life.CANCEL, job.job_id, now(), remove=["error"], where=where, values=values
+        )
 
-    def ask_to_stop(self, job_id: str) -> Job:
+    def ask_to_stop(self, job: Job) -> Job:
         """Ask the attempt that holds the job to stop.
 
         Raises:
-            Refused: the job is not under way.
+            Refused: the job has changed since `job` was read, or is not under way.
         """
         condition, values = _among(life.STOP.sources)
+        where, read = _as_read(job)
         changes = {"cancel_requested": True, "updated_at": rfc3339(now())}
-        return self._update(job_id, changes, [], condition, values)
+        return self._update(job.job_id, changes, [], condition + where, values | read)
 
     def give_up(self, job: Job, error: Mapping[str, str]) -> Job:
         """Settle a job that the engine delivers no more: failed, or cancelled if so asked.
@@ -226,14 +231,15 @@ class JobStore:
             Refused: an attempt holds it, it has changed since `job` was read, or it has finished.
         """
         moment = now()
+        where, values = _as_read(job)
         return self._move(
             life.DROP if job.cancel_requested else life.GIVE_UP,
             job.job_id,
             moment,
             set_={} if job.cancel_requested else {"error": dict(error)},
             remove=["error"] if job.cancel_requested else [],
-            where=f" AND {_NO_LEASE} AND size(#history) = :seen",
-            values={":ms": milliseconds(moment), ":seen": len(job.history)},
+            where=f" AND {_NO_LEASE}{where}",
+            values={**values, ":ms": milliseconds(moment)},
         )
 
     def retry(self, job_id: str, retry_of: int) -> Job:
@@ -256,7 +262,13 @@ class JobStore:
         )
 
     def _end_attempt(
-        self, how: Transition, job: Job, set_: Mapping[str, Any], remove: Iterable[str] = ()
+        self,
+        how: Transition,
+        job: Job,
+        set_: Mapping[str, Any],
+        remove: Iterable[str] = (),
+        where: str = "",
+        values: Mapping[str, Any] | None = None,
     ) -> Job:
         progress = {"progress": job.progress} if job.progress else {}
         return self._move(
@@ -265,8 +277,8 @@ class JobStore:
             now(),
             set_={**progress, **set_},
             remove=remove,
-            where=" AND #attempts = :attempt",
-            values={":attempt": job.attempts},
+            where=" AND #attempts = :attempt" + where,
+            values={":attempt": job.attempts, **(values or {})},
         )
 
     def _move(
@@ -387,6 +399,11 @@ def _among(statuses: Iterable[Status]) -> tuple[str, dict[str, str]]:
     """Return the condition that the status is one of `statuses`, and its values."""
     values = {f":is_{status.value}": status.value for status in statuses}
     return f"#status IN ({', '.join(values)})", values
+
+
+def _as_read(job: Job) -> tuple[str, dict[str, int]]:
+    """Return the condition that no status has followed the job's, and its values."""
+    return " AND size(#history) = :seen", {":seen": len(job.history)}
 
 
 def _entry(status: Status, moment: datetime) -> dict[str, str]:

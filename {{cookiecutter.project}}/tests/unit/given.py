@@ -61,12 +61,12 @@ def released() -> Job:
 
 def asked() -> Job:
     """A job that runs and has been asked to stop."""
-    return store.ask_to_stop(running().job_id)
+    return store.ask_to_stop(running())
 
 
 def asked_and_lost() -> Job:
     """A job that was asked to stop, and whose attempt ended without a word."""
-    return store.ask_to_stop(lost().job_id)
+    return store.ask_to_stop(lost())
 
 
 def asked_and_released() -> Job:
@@ -93,13 +93,13 @@ def failed() -> Job:
 
 def cancelled() -> Job:
     """A job that was cancelled before an attempt began."""
-    return store.cancel(queued().job_id)
+    return store.cancel(queued())
 
 
 def gone() -> Job:
     """A job that the table does not hold."""
     job = queued()
-    store.withdraw(job.job_id)
+    store.withdraw(job)
     return job
 
 

@@ -82,7 +82,7 @@ def test_a_replay_tells_the_state_and_hands_nothing_over(proceed: str, engine: E
     job_id = post(samples.HAPPY, key).body["job_id"]
     engine.handed_over()
     if proceed == "cancel":
-        job = store.cancel(job_id)
+        job = store.cancel(stored(job_id))
     else:
         job = given.claim(job_id)
         if proceed == "release":
@@ -199,7 +199,7 @@ def test_a_job_that_is_withdrawn_while_it_is_asked_for_again_is_made_anew(
 ) -> None:
     key = new_id()
     job = store.create(job_id_for(OWNER, key), OWNER, samples.HAPPY)
-    before(monkeypatch, "adopt", lambda: store.withdraw(job.job_id))
+    before(monkeypatch, "adopt", lambda: store.withdraw(job))
 
     accepted = post(samples.HAPPY, key)
 
@@ -357,6 +357,20 @@ def test_cancel_too_late(state: str) -> None:
     assert stored(job.job_id) == job
 
 
+def test_cancel_while_the_job_is_cancelled_and_retried(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = given.queued()
+
+    def cancel_and_retry() -> None:
+        cancelled = store.cancel(job)
+        store.retry(job.job_id, len(cancelled.history))
+
+    before(monkeypatch, "cancel", cancel_and_retry)
+    told = cancel(job.job_id)
+
+    assert (told.status, told.body["status"]) == (202, "queued")
+    assert stored(job.job_id).status == "queued"
+
+
 def test_cancel_while_an_attempt_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     job = given.queued()
     before(monkeypatch, "cancel", lambda: given.claim(job))
@@ -380,7 +394,7 @@ def test_cancel_while_the_job_completes(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_cancel_while_the_job_is_withdrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     job = given.queued()
-    before(monkeypatch, "cancel", lambda: store.withdraw(job.job_id))
+    before(monkeypatch, "cancel", lambda: store.withdraw(job))
     assert cancel(job.job_id).problem == "job-not-found"
 
 

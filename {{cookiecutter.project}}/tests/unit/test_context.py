@@ -97,7 +97,7 @@ def test_progress_counts_whole_things() -> None:
 
 def test_cancelled_is_looked_up_once_a_second(stopwatch: Stopwatch) -> None:
     job = context(given.running())
-    store.ask_to_stop(job.id)
+    store.ask_to_stop(job.job)
 
     assert not job.cancelled
     stopwatch.seconds += 60
@@ -109,7 +109,7 @@ def test_not_cancelled_is_looked_up_again(stopwatch: Stopwatch) -> None:
     stopwatch.seconds += 60
     assert not job.cancelled
 
-    store.ask_to_stop(job.id)
+    store.ask_to_stop(job.job)
     assert not job.cancelled
     stopwatch.seconds += 60
     assert job.cancelled
@@ -117,7 +117,7 @@ def test_not_cancelled_is_looked_up_again(stopwatch: Stopwatch) -> None:
 
 def test_progress_learns_of_a_cancellation(stopwatch: Stopwatch) -> None:
     job = context(given.running())
-    store.ask_to_stop(job.id)
+    store.ask_to_stop(job.job)
     stopwatch.seconds += 60
 
     job.progress(1)

@@ -43,8 +43,7 @@ def test_a_message_is_no_longer_than_its_text(announced: Read) -> None:
 def test_a_job_that_finishes_again_is_announced_again(announced: Read) -> None:
     failed = given.failed()
     announce(failed)
-    store.retry(failed.job_id, len(failed.history))
-    announce(store.cancel(failed.job_id))
+    announce(store.cancel(store.retry(failed.job_id, len(failed.history))))
 
     subjects = {message["Subject"] for message in announced()}
     assert subjects == {f"Job failed: {failed.job_id}", f"Job cancelled: {failed.job_id}"}

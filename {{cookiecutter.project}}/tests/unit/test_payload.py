@@ -43,11 +43,15 @@ def test_what_is_not_plain_json(body: bytes, detail: str) -> None:
 
 
 def test_a_hundred_levels_are_not_too_deep() -> None:
-    """Brackets in texts are no levels."""
+    """Brackets in texts are no levels, and one beside another is none either."""
     body = b'{"a":[' * 50 + rb'"\"[[[\\",{},"[["' + b"]}" * 50
     with pytest.raises(InvalidJson, match="more than 100 levels deep"):
         read(body)
     assert read(body.replace(b",{}", b",1")) is not None
+    beside = b"[]," * 200
+    assert read(b'{"a":[' + beside + b"1]}") is not None
+    with pytest.raises(InvalidJson, match="more than 100 levels deep"):
+        read(b'{"a":[' + beside + b"[" * 99 + b"]" * 99 + b"]}")
 
 
 def test_an_object_may_have_many_names() -> None:

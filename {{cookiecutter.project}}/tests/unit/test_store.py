@@ -25,15 +25,15 @@ ERROR = {"type": "AttemptLost", "message": "given up"}
 WRITES: dict[str, Callable[[Job], Job | None]] = {
     "create": lambda job: store.create(job.job_id, OWNER, PAYLOAD),
     "adopt": lambda job: store.adopt(job.job_id),
-    "withdraw": lambda job: store.withdraw(job.job_id),
+    "withdraw": lambda job: store.withdraw(job),
     "claim": lambda job: store.claim(Reference(job.job_id), 60, most=9),
     "report": lambda job: store.report(job, {"done": 1}),
     "complete": lambda job: store.complete(job, given.RESULT),
     "fail": lambda job: store.fail(job, ValueError("no such site")),
     "release": lambda job: store.release(job, ConnectionError("no answer")),
     "stop": lambda job: store.stop(job),
-    "cancel": lambda job: store.cancel(job.job_id),
-    "ask_to_stop": lambda job: store.ask_to_stop(job.job_id),
+    "cancel": lambda job: store.cancel(job),
+    "ask_to_stop": lambda job: store.ask_to_stop(job),
     "give_up": lambda job: store.give_up(job, ERROR),
     "retry": lambda job: store.retry(job.job_id, len(job.history)),
 }
@@ -279,7 +279,7 @@ def test_a_failed_job_tells_why() -> None:
 
 
 def test_a_cancelled_job_keeps_no_error() -> None:
-    assert store.cancel(given.released().job_id).error is None
+    assert store.cancel(given.released()).error is None
     again = given.claim(given.released())
     assert again.error is not None
     assert store.stop(again).error is None
@@ -293,7 +293,7 @@ def test_a_completed_job_forgets_that_it_was_asked_to_stop() -> None:
 def test_asked_to_stop(clock: Clock) -> None:
     job = given.running()
     clock.forward(1)
-    asked = store.ask_to_stop(job.job_id)
+    asked = store.ask_to_stop(job)
     assert asked == replace(job, cancel_requested=True, updated_at="2026-01-31T09:30:01.000Z")
 
 
@@ -321,10 +321,28 @@ def test_a_retry_starts_afresh_but_forgets_no_attempt() -> None:
 
 def test_a_retry_counts_once() -> None:
     job = given.cancelled()
-    store.retry(job.job_id, len(job.history))
-    cancelled_again = store.cancel(job.job_id)
+    cancelled_again = store.cancel(store.retry(job.job_id, len(job.history)))
 
     assert refused("retry", job) == cancelled_again
+
+
+def test_a_job_that_was_made_anew_is_not_withdrawn(clock: Clock) -> None:
+    """It is the same id, but another request's."""
+    job = given.queued()
+    store.withdraw(job)
+    clock.forward(1)
+    anew = store.create(job.job_id, OWNER, PAYLOAD)
+    assert refused("withdraw", job) == anew
+
+
+@pytest.mark.parametrize("write", ["cancel", "ask_to_stop"])
+def test_a_late_cancellation_does_not_end_another_go(write: str) -> None:
+    job = given.queued() if write == "cancel" else given.running()
+    ended = store.cancel(job) if write == "cancel" else store.fail(job, ValueError("no"))
+    retried = store.retry(job.job_id, len(ended.history))
+    if write == "ask_to_stop":
+        retried = given.claim(retried)
+    assert refused(write, job) == retried
 
 
 # ---------------------------------------------------------------- a request whose answer is lost
@@ -443,10 +461,11 @@ def test_a_table_that_does_not_answer_is_no_refusal(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("code", ["AccessDeniedException", "ThrottlingException"])
 def test_another_error_is_no_refusal_either(code: str) -> None:
+    job = given.queued()
     with Stubber(client("dynamodb")) as stub:
         stub.add_client_error("update_item", code)
         with pytest.raises(ClientError, match=code):
-            store.cancel(given.new_id())
+            store.cancel(job)
 
 
 def test_what_is_read_is_the_last_write() -> None:

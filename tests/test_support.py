@@ -425,6 +425,20 @@ class TestSAM:
         assert "SAM_CLI_TELEMETRY=0" in seen.splitlines()
         assert f"AWS_SHARED_CREDENTIALS_FILE={os.devnull}" in seen.splitlines()
 
+    def test_a_server_that_overhears_its_end_is_told_again(self) -> None:
+        deaf = """
+import signal, sys
+signal.signal(signal.SIGTERM, lambda *_: signal.signal(signal.SIGTERM, lambda *_: sys.exit(7)))
+print("up", flush=True)
+while True:
+    signal.pause()
+"""
+        with subprocess.Popen([sys.executable, "-c", deaf], stdout=subprocess.PIPE) as server:
+            assert server.stdout
+            server.stdout.readline()
+            sam.end(server, patience=0.5)
+        assert server.returncode == 7
+
 
 class TestMachine:
     def test_a_lock_keeps_others_out(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

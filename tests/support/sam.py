@@ -11,7 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -215,8 +215,21 @@ class SAM:
                 _wait_until_up(server, port, log)
                 yield port, log
             finally:
-                server.terminate()  # and it removes its containers
-                server.wait(timeout=60)
+                end(server)
+
+
+def end(server: "subprocess.Popen[Any]", patience: float = 20) -> None:
+    """End one of SAM's servers, which then removes its containers.
+
+    SAM 1.170 overhears a SIGTERM now and then, so it is told again after `patience` seconds.
+    """
+    for _ in range(3):
+        server.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            server.wait(timeout=patience)
+            return
+    server.kill()
+    server.wait()
 
 
 @dataclass(frozen=True)

@@ -261,10 +261,11 @@ def test_a_long_history_hides_waits_rather_than_fail(monkeypatch: pytest.MonkeyP
     assert store.complete(job, {}).status is Status.COMPLETED
 
 
-def test_a_long_history_leaves_room_for_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often a step is tried again: the last attempt is then told of no more."""
+@pytest.mark.parametrize("room", [3, 4])
+def test_a_long_history_leaves_room_for_its_end(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often a step is tried again: of the last attempt's failures nothing is told."""
     job = started()
-    monkeypatch.setattr(life, "MAX_HISTORY", len(job.history) + 3)
+    monkeypatch.setattr(life, "MAX_HISTORY", len(job.history) + room)
     job = store.restart(store.release(job, OSError("no answer")))
     assert refused(lambda: store.release(job, OSError("no answer"))) == job
-    assert len(store.complete(job, {}).history) == life.MAX_HISTORY
+    assert len(store.complete(job, {}).history) <= life.MAX_HISTORY

@@ -12,7 +12,7 @@ from jobs import job as life
 from jobs.job import Job, Status, now, rfc3339
 from jobs.problems import Problem, ServiceUnavailable
 from jobs.settings import required_int, settings
-from jobs.store import JobStore, Refused, describe
+from jobs.store import JobStore, Refused, as_read, describe
 
 EXECUTION_TIMEOUT = required_int("EXECUTION_TIMEOUT", minimum=1)
 """Seconds after which Lambda ends an execution, however much of them it has waited."""
@@ -57,12 +57,13 @@ class WaitingStore(JobStore):
         Raises:
             Refused: the job is no longer this execution's.
         """
+        where, values = as_read(job)
         try:
             return self._claim(
                 job.job_id,
                 {},
-                " AND #execution = :execution AND size(#history) = :seen",
-                {":execution": job.execution, ":seen": len(job.history)},
+                " AND #execution = :execution" + where,
+                {**values, ":execution": job.execution},
             )
         except Refused as refused:
             stored = refused.job

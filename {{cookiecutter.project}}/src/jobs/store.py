@@ -208,7 +208,7 @@ class JobStore:
         Raises:
             Refused: it has changed since `job` was read, is under way, has finished, or is gone.
         """
-        where, values = _as_read(job)
+        where, values = as_read(job)
         return self._move(
             life.CANCEL, job.job_id, now(), remove=["error"], where=where, values=values
         )
@@ -220,7 +220,7 @@ class JobStore:
             Refused: the job has changed since `job` was read, or is not under way.
         """
         condition, values = _among(life.STOP.sources)
-        where, read = _as_read(job)
+        where, read = as_read(job)
         changes = {"cancel_requested": True, "updated_at": rfc3339(now())}
         return self._update(job.job_id, changes, [], condition + where, values | read)
 
@@ -231,7 +231,7 @@ class JobStore:
             Refused: an attempt holds it, it has changed since `job` was read, or it has finished.
         """
         moment = now()
-        where, values = _as_read(job)
+        where, values = as_read(job)
         return self._move(
             life.DROP if job.cancel_requested else life.GIVE_UP,
             job.job_id,
@@ -401,7 +401,7 @@ def _among(statuses: Iterable[Status]) -> tuple[str, dict[str, str]]:
     return f"#status IN ({', '.join(values)})", values
 
 
-def _as_read(job: Job) -> tuple[str, dict[str, int]]:
+def as_read(job: Job) -> tuple[str, dict[str, int]]:
     """Return the condition that no status has followed the job's, and its values."""
     return " AND size(#history) = :seen", {":seen": len(job.history)}
 

@@ -16,10 +16,10 @@ help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  make %-10s %s\n", $$1, $$2 }'
 
 setup: ## Make .venv with everything the tests import
-	@$(PYTHON) tests/bootstrap.py
+	@$(PYTHON) tests/tools/bootstrap.py
 
 test: setup check ## Run every test; gets Python, SAM and containers ready by itself
-	@$(BIN)/python -m tests.support
+	@$(BIN)/python -m tests.tools.prepare
 	$(BIN)/python -m pytest
 
 test-fast: setup ## Run the tests that need neither containers nor minutes
@@ -31,10 +31,10 @@ check: setup ## Check the kit's own Python: style, format, types
 	$(BIN)/python -m mypy
 
 demo: setup ## Generate a project and watch one job go from 202 to completed
-	@$(BIN)/python -m tests.demo --worker $(WORKER)
+	@$(BIN)/python -m tests.tools.demo --worker $(WORKER)
 
 bench: setup ## Measure the budgets; fails when one is exceeded
-	@$(BIN)/python -m tests.bench
+	@$(BIN)/python -m tests.tools.bench
 
 mutants: setup ## Change src/jobs/ in small ways; the tests must notice (most of an hour)
-	@$(BIN)/python -m tests.mutation --worker $(WORKER)
+	@$(BIN)/python -m tests.tools.mutation --worker $(WORKER)

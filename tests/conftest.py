@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.baked import BakedProject, bake, copy_kit
-from tests.support import containers, machine
+from tests.helpers.baked import BakedProject, bake, copy_kit
+from tests.helpers.support import containers, machine
 
 # local/ is imported where it lies, and what lies there is generated.
 sys.dont_write_bytecode = True

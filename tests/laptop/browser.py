@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.support import machine
+from tests.helpers.support import machine
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 

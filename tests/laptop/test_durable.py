@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from local.processes import descendants
-from tests.baked import BakedProject
 from tests.conftest import Oven
+from tests.helpers.baked import BakedProject
 from tests.laptop.browser import Browser
 from tests.laptop.projects import until
 

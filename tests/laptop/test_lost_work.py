@@ -18,7 +18,7 @@ from local.template import Template
 from tests.conftest import Oven
 from tests.laptop.projects import until
 
-PROJECT = Path(__file__).resolve().parents[1] / "lost_work"
+PROJECT = Path(__file__).resolve().parent / "lost_work"
 WORK_SECONDS = 0.5
 
 

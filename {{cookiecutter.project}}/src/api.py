@@ -122,7 +122,7 @@ def retry_job(job_id: str) -> Response[str]:
         job = refused.job or job
     logger.info("retry asked for", extra={"status": job.status})
     return _answer(202, job)
-{% include cookiecutter.worker ~ "/api_routes.py" %}
+{% include cookiecutter.worker ~ "/src/api_routes.py" %}
 
 
 def _accept(job_id: str, owner: str, payload: dict[str, Any]) -> tuple[Job, bool]:

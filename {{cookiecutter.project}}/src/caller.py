@@ -1,1 +1,1 @@
-{% include "auth/" ~ cookiecutter.auth ~ "/caller.py" %}
+{% include "auth/" ~ cookiecutter.auth ~ "/src/caller.py" %}

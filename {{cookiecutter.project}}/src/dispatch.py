@@ -1,1 +1,1 @@
-{% include cookiecutter.worker ~ "/dispatch.py" %}
+{% include cookiecutter.worker ~ "/src/dispatch.py" %}

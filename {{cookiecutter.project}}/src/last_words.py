@@ -1,1 +1,1 @@
-{% include cookiecutter.worker ~ "/last_words.py" %}
+{% include cookiecutter.worker ~ "/src/last_words.py" %}

@@ -1,1 +1,1 @@
-{% include cookiecutter.worker ~ "/work.py" %}
+{% include cookiecutter.worker ~ "/src/work.py" %}

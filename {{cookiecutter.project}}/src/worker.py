@@ -1,1 +1,1 @@
-{% include cookiecutter.worker ~ "/worker.py" %}
+{% include cookiecutter.worker ~ "/src/worker.py" %}

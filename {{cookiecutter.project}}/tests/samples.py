@@ -1,1 +1,1 @@
-{% include cookiecutter.worker ~ "/samples.py" %}
+{% include cookiecutter.worker ~ "/tests/samples.py" %}

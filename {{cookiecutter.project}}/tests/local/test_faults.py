@@ -1,1 +1,1 @@
-{% include cookiecutter.worker ~ "/test_faults.py" %}
+{% include cookiecutter.worker ~ "/tests/local/test_faults.py" %}

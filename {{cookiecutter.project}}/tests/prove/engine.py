@@ -1,1 +1,1 @@
-{% include cookiecutter.worker ~ "/prove_engine.py" %}
+{% include cookiecutter.worker ~ "/tests/prove/engine.py" %}

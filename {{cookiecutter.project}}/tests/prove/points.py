@@ -1,1 +1,1 @@
-{% include cookiecutter.worker ~ "/prove_points.py" %}
+{% include cookiecutter.worker ~ "/tests/prove/points.py" %}

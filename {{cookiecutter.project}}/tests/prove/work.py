@@ -1,1 +1,1 @@
-{% include cookiecutter.worker ~ "/prove_work.py" %}
+{% include cookiecutter.worker ~ "/tests/prove/work.py" %}

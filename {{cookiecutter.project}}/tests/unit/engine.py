@@ -1,1 +1,1 @@
-{% include cookiecutter.worker ~ "/engine.py" %}
+{% include cookiecutter.worker ~ "/tests/unit/engine.py" %}

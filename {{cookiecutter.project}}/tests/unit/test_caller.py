@@ -1,1 +1,1 @@
-{% include "auth/" ~ cookiecutter.auth ~ "/test_caller.py" %}
+{% include "auth/" ~ cookiecutter.auth ~ "/tests/unit/test_caller.py" %}

@@ -1,1 +1,1 @@
-{% include cookiecutter.worker ~ "/test_dispatch.py" %}
+{% include cookiecutter.worker ~ "/tests/unit/test_dispatch.py" %}

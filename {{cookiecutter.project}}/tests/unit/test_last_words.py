@@ -1,1 +1,1 @@
-{% include cookiecutter.worker ~ "/test_last_words.py" %}
+{% include cookiecutter.worker ~ "/tests/unit/test_last_words.py" %}

@@ -1,1 +1,1 @@
-{% include cookiecutter.worker ~ "/test_work.py" %}
+{% include cookiecutter.worker ~ "/tests/unit/test_work.py" %}

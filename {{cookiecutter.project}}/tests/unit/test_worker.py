@@ -1,1 +1,1 @@
-{% include cookiecutter.worker ~ "/test_worker.py" %}
+{% include cookiecutter.worker ~ "/tests/unit/test_worker.py" %}

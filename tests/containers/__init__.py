@@ -1,0 +1,1 @@
+"""Generated projects in containers, and what that needs of a machine."""

@@ -1,0 +1,1 @@
+"""Projects come out right, whichever tool generates them and whatever the answers."""

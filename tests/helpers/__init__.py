@@ -1,0 +1,1 @@
+"""What the kit's tests share."""

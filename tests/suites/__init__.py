@@ -1,0 +1,1 @@
+"""A generated project's own suites: that they pass, and that they notice a change."""

@@ -1,0 +1,1 @@
+"""template.yaml, as SAM and CloudFormation see it."""

@@ -1,0 +1,23 @@
+"""`python -m tests.tools.prepare [RUNTIME …]`: gets ready what the container tests need."""
+
+import sys
+
+from tests.helpers.support import containers, pythons
+from tests.helpers.support.machine import SetupError
+from tests.helpers.support.sam import SAM
+
+
+def main(runtimes: list[str]) -> int:
+    """Finds or makes engine, image, Python and SAM; says which. Returns the exit code."""
+    try:
+        for runtime in runtimes:
+            print(containers.runtime_image(runtime).describe())
+            print(f"Python for sam build: {pythons.find(runtime.removeprefix('python'))}")
+        print(f"SAM CLI: {SAM.find().path}")
+    except SetupError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+sys.exit(main(sys.argv[1:] or ["python3.13"]))

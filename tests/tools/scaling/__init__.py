@@ -1,0 +1,1 @@
+"""The scaling model and what draws its page."""

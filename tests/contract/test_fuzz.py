@@ -26,7 +26,6 @@ from local.stack import Stack
 from tests import KIT
 from tests.conftest import Oven
 from tests.helpers.baked import BakedProject
-from tests.helpers.running import running
 from tests.helpers.support import tools
 from tests.helpers.support.machine import run
 
@@ -58,7 +57,7 @@ def authorizer() -> Iterator[None]:
 
 def fuzz(project: BakedProject, folder: Path, phases: str) -> tuple[dict[str, Any], str]:
     """Let Schemathesis loose on a project's API; what it reports, and prints."""
-    with running(project, parameters=PARAMETERS) as stack:
+    with Stack(project.path, parameters=PARAMETERS) as stack:
         options: list[str | Path] = [
             *("--url", stack.url, "--header", f"Authorization: {CREDENTIALS}", "--no-color"),
             *("--checks", "all", "--phases", phases, "--continue-on-failure"),
@@ -278,7 +277,7 @@ HOSTILE = {
 @pytest.fixture(scope="module")
 def victim(baked: Oven, authorizer: None) -> Iterator[Stack]:
     """A running API, which must not have failed in the end."""
-    with running(baked(auth="iam"), parameters=PARAMETERS) as stack:
+    with Stack(baked(auth="iam").path, parameters=PARAMETERS) as stack:
         yield stack
         assert [line for line in stack.log if "Traceback" in line] == []
 

@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from local import __main__ as command_line
+from local import __version__
 from local.processes import descendants
 from tests.laptop.projects import function, http, queue, sqs, until, write_project
 
@@ -241,6 +242,7 @@ def test_the_screen_says_what_runs_and_what_does_not(project: Project) -> None:
     screen = "\n".join(running.screen)
     for line in (
         f"shop runs on {running.url} (page: {running.url}/_local).",
+        f"laptop stack {__version__}",
         "Ctrl-C ends it, and all jobs with it.",
         "  POST /jobs → ApiFunction",
         "  JobsQueue → WorkerFunction",

@@ -95,6 +95,36 @@ def test_a_missing_emulator_is_named(project: BakedProject, tmp_path: Path) -> N
     )
 
 
+HIDDEN = """
+from importlib.machinery import PathFinder
+
+find = PathFinder.find_spec
+missing = "aws_durable_execution_sdk_python_testing"
+PathFinder.find_spec = lambda name, *rest: None if name == missing else find(name, *rest)
+"""
+
+
+def test_a_package_that_is_not_installed_is_named(project: BakedProject, tmp_path: Path) -> None:
+    """As in a project of queues to which somebody adds a durable function."""
+    (tmp_path / "sitecustomize.py").write_text(HIDDEN, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-B", "-m", "local", "--port", "0"],
+        cwd=project.path,
+        env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == 2
+    assert done.stderr == (
+        "local: template.yaml has a durable function, which needs"
+        " aws-durable-execution-sdk-python-testing."
+        " Add it to requirements-dev.txt and run `make setup`.\n"
+    )
+
+
 def test_the_stack_does_not_outlive_the_emulator(project: BakedProject) -> None:
     """All executions are gone with it, and their jobs would wait for ever."""
     with subprocess.Popen(

@@ -1,1 +1,3 @@
-"""The laptop stack: this project's template.yaml, run as AWS would, on this machine."""
+"""The laptop stack: run this project's template.yaml on this machine as AWS would."""
+
+__version__ = "0.1.0"

@@ -18,6 +18,8 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+from . import __version__
+
 PROJECT = Path(__file__).resolve().parent.parent
 STATE = PROJECT / ".local" / "state.json"
 ENVIRONMENT = PROJECT / ".local" / "env.json"
@@ -27,6 +29,7 @@ _ROUTINE = {  # what Powertools adds to every line
     "function_arn", "function_request_id", "xray_trace_id", "stack_trace", "exception_name",
 }  # fmt: skip
 _ACCEPTED = 202
+_VERSION = f"laptop stack {__version__}"
 
 
 class UsageError(Exception):
@@ -51,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.set_defaults(run=_serve)
     add = parser.add_argument
+    add("--version", action="version", version=_VERSION)
     add("--port", type=int, default=3000, help="of the HTTP API (3000)")
     add("--reclaim", action="store_true", help="a new sandbox for every event")
     add("--concurrency", type=int, default=10, help="sandboxes per function at most (10)")
@@ -152,7 +156,7 @@ def _print(line: str) -> None:
 def _greeting(stack: Any, host: str) -> list[str]:
     """Return what the screen says first: where it runs, what runs there, what does not."""
     name = stack.project.name
-    lines = [f"{name} runs on {stack.url} (page: {stack.url}/_local).", ""]
+    lines = [f"{name} runs on {stack.url} (page: {stack.url}/_local).", _VERSION, ""]
     lines += [f"  {route.key} → {route.function}" for route in stack.routes]
     lines += [f"  {p.mapping.queue} → {p.mapping.function}" for p in stack.pollers]
     lines += [f"  ! not supported here: {name}" for name in stack.unsupported]

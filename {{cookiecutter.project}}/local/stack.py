@@ -4,6 +4,7 @@ Imitates a deployed stack as its users meet it; each module names its part of AW
 """
 
 import errno
+import importlib.util
 import json
 import re
 import tempfile
@@ -14,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from decimal import Decimal
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -38,6 +38,7 @@ _PAGE_HEADERS = [
     ),
     ("x-content-type-options", "nosniff"),
 ]
+_DURABLE_PACKAGE = "aws-durable-execution-sdk-python-testing"
 _SHOWN = 100
 _DEPTHS = {"visible": "", "in_flight": "NotVisible", "delayed": "Delayed"}
 
@@ -277,12 +278,15 @@ def _durable(stack: Stack, host: str, skip_time: bool) -> Any:
     kinds = [raw for _, _, raw in stack.template.resources(FUNCTION) if "DurableConfig" in raw]
     if not kinds:
         return None
-    try:
-        module = import_module(".durable", __package__)
-    except ModuleNotFoundError as error:
-        raise TemplateError(f"durable functions need {error.name}, which is missing") from None
+    if importlib.util.find_spec(_DURABLE_PACKAGE.replace("-", "_")) is None:
+        raise TemplateError(
+            f"template.yaml has a durable function, which needs {_DURABLE_PACKAGE}."
+            " Add it to requirements-dev.txt and run `make setup`."
+        )
+    from .durable import Durable  # late: its imports take time that other projects need not spend
+
     shared = (stack.template, stack.aws, stack.runners)
-    return module.Durable(*shared, host=host, skip_time=skip_time, log=stack._event)
+    return Durable(*shared, host=host, skip_time=skip_time, log=stack._event)
 
 
 def _plain(value: Any) -> Any:

@@ -20,7 +20,6 @@ import pytest
 from local.stack import Stack
 from tests.helpers.baked import BakedProject
 from tests.helpers.permissions.evaluator import ACCOUNT
-from tests.helpers.running import running
 from tests.helpers.support.sam import REGION
 
 MAPPING = "Lambda: the event source mapping"
@@ -77,7 +76,7 @@ def record(project: BakedProject, worker: str, folder: Path) -> list[Call]:
     _prepare(project, worker)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LOCAL_CALLS", str(notes))
-        with running(project, parameters=parameters) as stack:
+        with Stack(project.path, parameters=parameters) as stack:
             flow = Flow(stack, notes)
             {"queue": _queue, "durable": _durable}[worker](flow)
             lambdas = set(_by_lambda(stack))

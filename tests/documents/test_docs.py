@@ -107,6 +107,16 @@ def test_each_document_of_the_kit_is_found_from_its_readme() -> None:
     assert {KIT / name for name in KIT_DOCUMENTS} - seen == {KIT / "CHANGELOG.md"}
 
 
+def test_the_readme_begins_with_what_the_reader_came_for() -> None:
+    """Two screens at most come before the first table, and the page's picture is among them."""
+    readme = Document(KIT / "README.md")
+    first, _, _ = readme.text.partition("\n| ")
+
+    assert len(first.splitlines()) <= 85
+    assert "(docs/laptop-page.png)" in first
+    assert (KIT / "docs/laptop-page.png").stat().st_size < 150_000
+
+
 # ---------------------------------------------------------------- names
 
 # What documents name in code font although no file of the project holds it, and whose it is.
@@ -685,9 +695,16 @@ def test_the_kit_compares_the_cost_of_the_same_job() -> None:
         sum(model.cost(variant, model.Load(1, 1)).values())
         for variant in (model.QUEUE, model.DURABLE)
     )
-    told = f"about {queue:.0f} dollars for a second of work, about {durable:.0f} in a durable"
+    told = f" with a queue, about {durable:.0f} dollars with a durable function"
+    row = next(
+        row
+        for row in Document(KIT / "README.md").table(
+            *("", "this kit", "an SQS example for SAM", "AsyncJob of aws-blocks", "Step Functions")
+        )
+        if row[0] == "Cost per million jobs of 1 s"
+    )
 
-    assert told in Document(KIT / "README.md").prose
+    assert row[1] == f"[about {queue:.0f} dollars](docs/limits.md#cost){told}"
 
 
 def test_the_cost_is_that_of_this_stack(project: BakedProject) -> None:

@@ -222,6 +222,19 @@ def test_the_demo_prints_what_the_readme_shows() -> None:
     assert asked_once(shown[shown.index(" s  generated") :]) == asked_once(printed)
 
 
+def test_the_picture_in_the_readme_comes_from_a_real_run(tmp_path: Path) -> None:
+    """`python -m tests.tools.screenshot` still finds its jobs on the page, and fits the README."""
+    command = [sys.executable, "-m", "tests.tools.screenshot", str(tmp_path / "page.png")]
+    done = subprocess.run(command, cwd=KIT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    taken = (tmp_path / "page.png").read_bytes()
+    shown = (KIT / "docs" / "laptop-page.png").read_bytes()
+
+    assert taken[:8] == shown[:8] == b"\x89PNG\r\n\x1a\n"
+    assert taken[16:20] == shown[16:20]  # the width in pixels: big-endian, first in IHDR
+    assert len(taken) < 150_000
+
+
 @contextmanager
 def command_line(folder: Path, *options: str) -> Iterator[tuple[str, Path]]:
     """`python -m local` on the project of docs/lost-work.md: its URL, and what it prints."""

@@ -55,8 +55,12 @@ class Document:
 
     @cached_property
     def links(self) -> list[str]:
-        """Where the links lead."""
-        return [str(t.attrs["href"]) for t in self._inline() if t.type == "link_open"]
+        """Where the links and the pictures lead."""
+        return [
+            str(t.attrs["href" if t.type == "link_open" else "src"])
+            for t in self._inline()
+            if t.type in ("link_open", "image")
+        ]
 
     @cached_property
     def blocks(self) -> list[Block]:

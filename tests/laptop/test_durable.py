@@ -13,7 +13,7 @@ import pytest
 from local.processes import descendants
 from tests.conftest import Oven
 from tests.helpers.baked import BakedProject
-from tests.laptop.browser import Browser
+from tests.helpers.browser import Browser
 from tests.laptop.projects import until
 
 SERVE = """

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from local.stack import Stack
-from tests.laptop.browser import Browser
+from tests.helpers.browser import Browser
 from tests.laptop.projects import function, http, queue, sqs, until, write_project
 
 COMMON = """

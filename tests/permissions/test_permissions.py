@@ -101,38 +101,38 @@ def broken(baked: Oven, worker: str, edit: Edit) -> Policies:
 
 
 API, WORKER_ROLE = "ApiRole/Policies/0/PolicyDocument", "WorkerRole/Policies/0/PolicyDocument"
-SETTLE = "SettleJobsPolicy/PolicyDocument"
+FINISH = "FinishJobsPolicy/PolicyDocument"
 JOBS_TABLE = {"Fn::GetAtt": ["JobsTable", "Arn"]}
 
 
 @pytest.mark.parametrize(
     ("worker", "edit", "fault"),
     [
-        ("queue", drop(f"{API}/Statement/3"), "ApiFunction: sqs:SendMessage"),
+        ("queue", drop(f"{API}/Statement/1"), "ApiFunction: sqs:SendMessage"),
         (
             "queue",
-            put(f"{API}/Statement/2/Action", ["dynamodb:GetItem", "dynamodb:PutItem"]),
+            put(f"{API}/Statement/0/Action", ["dynamodb:GetItem", "dynamodb:PutItem"]),
             "ApiFunction: dynamodb:UpdateItem",
         ),
         (
             "queue",
-            put(f"{API}/Statement/2/Resource", {"Fn::GetAtt": ["IdempotencyTable", "Arn"]}),
+            put(f"{API}/Statement/0/Resource", {"Fn::GetAtt": ["IdempotencyTable", "Arn"]}),
             "ApiFunction: dynamodb:PutItem",
         ),
         (
             "queue",
-            put(f"{WORKER_ROLE}/Statement/1/Resource", {"Fn::GetAtt": ["DeadLetterQueue", "Arn"]}),
+            put(f"{WORKER_ROLE}/Statement/0/Resource", {"Fn::GetAtt": ["DeadLetterQueue", "Arn"]}),
             "WorkerFunction: sqs:ReceiveMessage",
         ),
         ("queue", drop("WorkerRole/ManagedPolicyArns"), "WorkerFunction: sns:Publish"),
         (
             "queue",
-            put(f"{SETTLE}/Statement/2/Resource", {"Ref": "AlarmTopic"}),
+            put(f"{FINISH}/Statement/2/Resource", {"Ref": "AlarmTopic"}),
             "DeadLetterFunction: sns:Publish",
         ),
         (
             "queue",
-            put(f"{SETTLE}/Statement/0/Condition", {"Bool": {"aws:SecureTransport": "false"}}),
+            put(f"{FINISH}/Statement/0/Condition", {"Bool": {"aws:SecureTransport": "false"}}),
             "WorkerFunction: dynamodb:UpdateItem",
         ),
         (
@@ -143,7 +143,7 @@ JOBS_TABLE = {"Fn::GetAtt": ["JobsTable", "Arn"]}
         (
             "durable",
             put(
-                "ApiRole/Policies/0/PolicyDocument/Statement/3/Resource",
+                "ApiRole/Policies/0/PolicyDocument/Statement/1/Resource",
                 {"Fn::GetAtt": ["WorkerFunction", "Arn"]},
             ),
             "ApiFunction: lambda:InvokeFunction",
@@ -159,7 +159,7 @@ JOBS_TABLE = {"Fn::GetAtt": ["JobsTable", "Arn"]}
         ),
         (
             "durable",
-            put(f"{WORKER_ROLE}/Statement/1/Resource", {"Ref": "FollowUpTopic"}),
+            put(f"{WORKER_ROLE}/Statement/0/Resource", {"Ref": "FollowUpTopic"}),
             "WorkerFunction: sqs:SendMessage",
         ),
     ],
@@ -178,25 +178,25 @@ def test_a_call_that_would_be_denied_is_found(
     [
         (
             "queue",
-            put(f"{SETTLE}/Statement/2/Action", ["sns:Publish", "sns:Subscribe"]),
+            put(f"{FINISH}/Statement/2/Action", ["sns:Publish", "sns:Subscribe"]),
             "WorkerFunction: sns:Subscribe",
         ),
         (
             "queue",
             put(
-                f"{SETTLE}/Statement/2/Resource", [{"Ref": "JobEventsTopic"}, {"Ref": "AlarmTopic"}]
+                f"{FINISH}/Statement/2/Resource", [{"Ref": "JobEventsTopic"}, {"Ref": "AlarmTopic"}]
             ),
             "DeadLetterFunction: sns:Publish on arn:aws:sns:us-east-1:000000000000:AlarmTopic",
         ),
         (
             "queue",
-            put("ApiRole/ManagedPolicyArns", [{"Ref": "SettleJobsPolicy"}]),
+            put("ApiRole/ManagedPolicyArns", [{"Ref": "FinishJobsPolicy"}]),
             "ApiFunction: dynamodb:DeleteItem on arn:aws:dynamodb:us-east-1:000000000000:table/Id",
         ),
         (
             "queue",
             put(
-                f"{API}/Statement/1",
+                "FunctionPolicy/PolicyDocument/Statement/0",
                 allow(["logs:PutLogEvents", "logs:CreateLogStream", "logs:CreateLogGroup"], "*"),
             ),
             "ApiFunction: logs:CreateLogGroup",

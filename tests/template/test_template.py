@@ -123,7 +123,7 @@ def test_every_rule_has_a_breach() -> None:
     [
         [put("WorkerFunction/Timeout", 60), put("JobsQueue/VisibilityTimeout", 30)],
         [put("ApiFunction/Environment/Variables/URL", {"Fn::Sub": "https://${HttpApi}.example"})],
-        [put("ApiLogGroup/RetentionInDays", 31)],
+        [put("FunctionLogGroup/RetentionInDays", 31)],
     ],
     ids=["visibility below the timeout", "API and function need each other", "retention"],
 )

@@ -270,9 +270,7 @@ def _by_lambda(stack: Stack) -> Iterator[Call]:
         if any(source == queue for _, source in ran):
             yield Call(name, "sqs:SendMessage", durable.dead_letters, DEAD_LETTERS)
     for function in sorted({function for function, _ in ran}):
-        group = (
-            f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{function.removesuffix('Function')}LogGroup"
-        )
+        group = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:FunctionLogGroup"
         yield Call(function, "logs:CreateLogStream", f"{group}:log-stream:1", LOGS)
         yield Call(function, "logs:PutLogEvents", f"{group}:log-stream:1", LOGS)
         for action in ("PutTraceSegments", "PutTelemetryRecords"):

@@ -149,6 +149,7 @@ def whatever_goes_wrong_raises_an_alarm(stack: Stack) -> Iterator[str]:
 
 @rule(
     drop("ApiErrorsAlarm/AlarmActions"),
+    drop("ApiErrorsAlarm/OKActions"),
     put("ApiErrorsAlarm/TreatMissingData", "breaching"),
     put("ApiErrorsAlarm/AlarmActions", [{"Ref": "JobEventsTopic"}]),
     put("ApiErrorsAlarm/EvaluationPeriods", 1441),
@@ -178,6 +179,8 @@ def every_alarm_reaches_somebody_who_can_act(stack: Stack) -> Iterator[str]:
         told = referenced(alarm.get("AlarmActions", []))
         if not told or not told <= open_topics:
             yield f"{name} tells nobody"
+        if alarm.get("OKActions") != alarm.get("AlarmActions"):
+            yield f"{name} does not say that all is well again"
         if alarm["TreatMissingData"] != "notBreaching":
             yield f"{name} goes off when nothing happens"
         periods = int(alarm["EvaluationPeriods"])

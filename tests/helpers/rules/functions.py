@@ -24,19 +24,20 @@ READ_BY_LIBRARIES = {
 
 
 @rule(
-    drop("WorkerFunction/LoggingConfig"),
-    put("WorkerFunction/LoggingConfig/LogGroup", {"Ref": "ApiLogGroup"}),
-    drop("ApiLogGroup/RetentionInDays"),
+    drop("Globals/Function/LoggingConfig"),
+    put("WorkerFunction/LoggingConfig/LogGroup", {"Ref": "HttpApiLogGroup"}),
+    drop("FunctionLogGroup/RetentionInDays"),
 )
-def every_function_has_a_log_group_of_its_own(stack: Stack) -> Iterator[str]:
-    groups = stack.resources("AWS::Logs::LogGroup")
-    used: list[str] = []
+def every_function_logs_to_the_group_that_keeps_for_as_long_as_asked(
+    stack: Stack,
+) -> Iterator[str]:
+    """One group serves all: its streams are named after function and version.
+    https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-loggroups.html
+    """
     for name, function in stack.resources(FUNCTION).items():
-        found = referenced(function.get("LoggingConfig", {}).get("LogGroup"))
-        if len(found) != 1 or found & set(used):
-            yield f"{name} has no log group of its own"
-        used += found
-    for name, group in groups.items():
+        if referenced(function.get("LoggingConfig", {}).get("LogGroup")) != {"FunctionLogGroup"}:
+            yield f"{name} logs elsewhere"
+    for name, group in stack.resources("AWS::Logs::LogGroup").items():
         if "RetentionInDays" not in group:
             yield f"{name} keeps logs for ever"
 
@@ -59,9 +60,10 @@ def log_level_is_powertools_alone(stack: Stack) -> Iterator[str]:
     put("WorkerFunction/Role", {"Fn::GetAtt": ["ApiRole", "Arn"]}),
     drop("WorkerFunction/Role"),
     put(
-        "WorkerRole/Policies/0/PolicyDocument/Statement/0/Resource",
-        {"Fn::GetAtt": ["ApiLogGroup", "Arn"]},
+        "FunctionPolicy/PolicyDocument/Statement/0/Resource",
+        {"Fn::GetAtt": ["HttpApiLogGroup", "Arn"]},
     ),
+    drop("WorkerRole/ManagedPolicyArns/0"),
 )
 def every_function_has_a_role_of_its_own(stack: Stack) -> Iterator[str]:
     used: list[str] = []
@@ -100,8 +102,8 @@ def allowed_to(stack: Stack, function: str) -> list[dict[str, Any]]:
 
 
 @rule(
-    put("ApiRole/Policies/0/PolicyDocument/Statement/2/Resource", "*"),
-    put("SettleJobsPolicy/PolicyDocument/Statement/0/Action", "dynamodb:*"),
+    put("ApiRole/Policies/0/PolicyDocument/Statement/0/Resource", "*"),
+    put("FinishJobsPolicy/PolicyDocument/Statement/0/Action", "dynamodb:*"),
     put("ApiRole/ManagedPolicyArns", ["arn:aws:iam::aws:policy/AmazonSQSFullAccess"]),
     add("More", "AWS::IAM::Policy", Roles=[{"Ref": "ApiRole"}], PolicyDocument=ANYTHING),
 )
@@ -124,7 +126,7 @@ def no_role_has_a_wildcard(stack: Stack) -> Iterator[str]:
 @rule(
     put("Globals/Function/Tracing", "PassThrough"),
     put(
-        "SettleJobsPolicy/PolicyDocument/Statement/3/Action",
+        "FunctionPolicy/PolicyDocument/Statement/1/Action",
         ["xray:PutTraceSegments"],
     ),
 )
@@ -137,16 +139,16 @@ def every_function_is_traced(stack: Stack) -> Iterator[str]:
 
 @rule(
     put(
-        "ApiRole/Policies/0/PolicyDocument/Statement/2/Action",
+        "ApiRole/Policies/0/PolicyDocument/Statement/0/Action",
         ["dynamodb:PutItem", "dynamodb:Scan"],
     ),
-    put("DeadLetterRole/Policies/0/PolicyDocument/Statement/1/Action", ["sqs:SendMessage"]),
+    put("DeadLetterRole/Policies/0/PolicyDocument/Statement/0/Action", ["sqs:SendMessage"]),
     put(
-        "DeadLetterRole/Policies/0/PolicyDocument/Statement/1/Resource",
+        "DeadLetterRole/Policies/0/PolicyDocument/Statement/0/Resource",
         {"Fn::GetAtt": ["JobsQueue", "Arn"]},
     ),
     put(
-        "ApiRole/Policies/0/PolicyDocument/Statement/2/Resource",
+        "ApiRole/Policies/0/PolicyDocument/Statement/0/Resource",
         [{"Fn::GetAtt": ["JobsTable", "Arn"]}, {"Fn::GetAtt": ["IdempotencyTable", "Arn"]}],
     ),
     add("More", "AWS::IAM::Policy", Roles=[{"Ref": "ApiRole"}], PolicyDocument=ANYTHING),

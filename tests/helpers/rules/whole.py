@@ -21,7 +21,7 @@ from tests.helpers.rules.rule import (
 @rule(
     put("JobsTable/TableName", "jobs"),
     put("JobsQueue/QueueName", {"Fn::Sub": "${AWS::StackName}-jobs"}),
-    put("ApiLogGroup/LogGroupName", "/jobs"),
+    put("FunctionLogGroup/LogGroupName", "/jobs"),
     put("WorkerRole/RoleName", "worker"),
     put("Resources/JobsTable/DeletionPolicy", "Retain"),
 )

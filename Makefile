@@ -6,6 +6,8 @@
 PYTHON ?= python3
 # For `make demo` and `make mutants`: queue or durable.
 WORKER ?= queue
+# Two processes: half of the tests wait most of the time. Their groups: see tests/conftest.py.
+PYTEST := -m pytest -n 2 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0 --durations 10
 ifeq ($(OS),Windows_NT)
 BIN := .venv/Scripts
 else
@@ -20,10 +22,10 @@ setup: ## Make .venv with everything the tests import
 
 test: setup check ## Run every test; gets Python, SAM and containers ready by itself
 	@$(BIN)/python -m tests.tools.prepare
-	$(BIN)/python -m pytest
+	$(BIN)/python $(PYTEST)
 
 test-fast: setup ## Run the tests that need neither containers nor minutes
-	$(BIN)/python -m pytest -m "not container and not proof"
+	$(BIN)/python $(PYTEST) -m "not container and not proof"
 
 check: setup ## Check the kit's own Python: style, format, types
 	$(BIN)/python -m ruff check

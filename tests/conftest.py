@@ -1,5 +1,7 @@
 """What the kit's tests share."""
 
+import hashlib
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -21,6 +23,21 @@ def pytest_configure(config: pytest.Config) -> None:
     machine.speak_through(capture.global_and_fixture_disabled)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With several processes, let one run a whole file, whose tests share what fixtures build.
+
+    Tests marked `apart` share nothing that takes long to build. The long ones come first, so that
+    no process is left alone with one in the end.
+    """
+    for item in items:
+        if not item.get_closest_marker("apart"):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    if hasattr(config, "workerinput"):
+        long = ("container", "proof")
+        items.sort(key=lambda item: not any(map(item.get_closest_marker, long)))
+
+
 def pytest_report_header() -> str:
     """Which image stands for Lambda in this run."""
     return containers.describe("python3.13")
@@ -33,25 +50,38 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Oven:
-    """Makes projects, each combination of answers once."""
+    """Makes projects, each combination of answers once for all processes of a run."""
 
     def __init__(self, kit: Path, folders: pytest.TempPathFactory) -> None:
         self._kit = kit
         self._folders = folders
         self._done: dict[str, BakedProject] = {}
+        # A process of pytest-xdist has its folder within the one of the run.
+        own = folders.getbasetemp()
+        self._shelf = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "oven"
 
     def __call__(self, **answers: Any) -> BakedProject:
-        """The project for `answers`, shared by all tests of the session: do not change it."""
+        """The project for `answers`, shared by all tests of the process: do not change it."""
         key = repr(sorted(answers.items()))
         if key not in self._done:
-            self._done[key] = bake(self._kit, self._folders.mktemp("baked"), answers)
+            self._done[key] = self._copy("baked", answers)
         return self._done[key]
 
     def fresh(self, **answers: Any) -> BakedProject:
         """A copy of that project, to write into."""
-        shared = self(**answers)
-        path = self._folders.mktemp("fresh") / shared.path.name
-        return BakedProject(Path(shutil.copytree(shared.path, path)), shared.answers)
+        return self._copy("fresh", answers)
+
+    def _copy(self, name: str, answers: dict[str, Any]) -> BakedProject:
+        """Copy the project that the first process to ask for it has baked."""
+        key = repr(sorted(answers.items()))
+        place = self._shelf / hashlib.sha256(key.encode()).hexdigest()[:16]
+        with machine.lock("oven"):
+            if not place.exists():
+                bake(self._kit, place.with_suffix(".unfinished"), answers)
+                place.with_suffix(".unfinished").rename(place)
+        (original,) = place.iterdir()
+        path = shutil.copytree(original, self._folders.mktemp(name) / original.name)
+        return BakedProject(Path(path), dict(answers))
 
 
 @pytest.fixture(scope="session")

@@ -1,14 +1,11 @@
 """A project's own tests pass as generated, all of them, whatever the answers."""
 
-import subprocess
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from tests.conftest import Oven
 from tests.helpers.baked import QUESTIONS
+
+pytestmark = pytest.mark.apart
 
 Suite = tuple[str, str, str]
 """Worker, auth, and a folder of tests."""
@@ -34,26 +31,10 @@ def parameters() -> list[object]:
     ]
 
 
-@pytest.fixture(scope="module")
-def done(
-    request: pytest.FixtureRequest, baked: Oven
-) -> "dict[Suite, subprocess.CompletedProcess[str]]":
-    """What came of the suites that were asked for, two at a time: each waits a good deal."""
-    items: list[Any] = [i for i in request.session.items if i.path == Path(__file__)]
-    asked: list[Suite] = [item.callspec.params["suite"] for item in items]
-    projects = [baked(worker=worker, auth=auth) for worker, auth, _ in asked]
-    with ThreadPoolExecutor(2) as pool:
-        runs = [
-            pool.submit(project.run, "pytest", folder, check=False)
-            for project, (_, _, folder) in zip(projects, asked, strict=True)
-        ]
-    return {suite: run.result() for suite, run in zip(asked, runs, strict=True)}
-
-
 @pytest.mark.parametrize("suite", parameters())
-def test_its_own_tests_pass(
-    suite: Suite, done: "dict[Suite, subprocess.CompletedProcess[str]]"
-) -> None:
-    run = done[suite]
+def test_its_own_tests_pass(suite: Suite, baked: Oven) -> None:
+    worker, auth, folder = suite
+    run = baked(worker=worker, auth=auth).run("pytest", folder, check=False)
+
     assert run.returncode == 0, run.stdout + run.stderr
     assert "skipped" not in run.stdout

@@ -48,17 +48,29 @@ def project(request: pytest.FixtureRequest, baked: Oven) -> BakedProject:
 
 def documents(project: BakedProject) -> list[Document]:
     """The documents of a generated project."""
-    return [Document(project.path / name) for name in PROJECT_DOCUMENTS]
+    return [read(project.path / name) for name in PROJECT_DOCUMENTS]
 
 
 def kit_documents() -> list[Document]:
     """The kit's own documents."""
-    return [Document(KIT / name) for name in KIT_DOCUMENTS]
+    return [read(KIT / name) for name in KIT_DOCUMENTS]
+
+
+@functools.cache
+def read(path: Path) -> Document:
+    """Read a document once for all tests."""
+    return Document(path)
+
+
+@functools.cache
+def read_template(path: Path) -> Any:
+    """Read a template once for all tests, which do not change it."""
+    return Template.load(path).document
 
 
 def template(project: BakedProject) -> Any:
     """template.yaml with its short forms as CloudFormation's long ones."""
-    return Template.load(project.path / "template.yaml").document
+    return read_template(project.path / "template.yaml")
 
 
 def resources(project: BakedProject, *types: str) -> dict[str, Any]:
@@ -81,7 +93,7 @@ def broken_links(document: Document) -> list[str]:
             continue
         name, _, anchor = link.partition("#")
         target = (document.path.parent / name).resolve() if name else document.path
-        if not target.exists() or (anchor and anchor not in Document(target).anchors):
+        if not target.exists() or (anchor and anchor not in read(target).anchors):
             faults.append(link)
     return faults
 
@@ -208,9 +220,15 @@ def test_messages_in_the_runbook_are_logged(project: BakedProject) -> None:
 # ---------------------------------------------------------------- commands
 
 
+@functools.cache
+def aws_models() -> Any:
+    """Return a session, which remembers the models that it has read."""
+    return botocore.session.get_session()
+
+
 def test_aws_commands_exist(project: BakedProject) -> None:
     """Service, operation and each option, as botocore's model has them."""
-    session = botocore.session.get_session()
+    session = aws_models()
     checked = 0
     for command in project_commands(project, "aws"):
         service, operation, *words = command[1:]

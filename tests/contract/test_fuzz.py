@@ -103,17 +103,16 @@ def test_the_contract_holds(variant: str, baked: Oven, authorizer: None, tmp_pat
 @pytest.mark.proof
 def test_a_broken_contract_is_found(baked: Oven, authorizer: None, tmp_path: Path) -> None:
     project = baked.fresh(auth="none")
-    source = project.path / "src" / "api.py"
-    text = source.read_text(encoding="utf-8")
-    for old, new in (
-        ("return _answer(200, _owned(job_id))", "return _answer(203, _owned(job_id))"),
-        ('told = {"Cache-Control"', 'told = {"X-Debug": "1", "Cache-Control"'),
-        ('problem.status, "application/problem+json"', 'problem.status, "application/json"'),
-        ("payload = parse(body)", 'payload = parse(body if b"permanent" not in body else None)'),
+    for module, old, new in (
+        ("job_routes", "job_response(200, own_job(", "job_response(203, own_job("),
+        ("job_routes", "parse_payload(body)", 'parse_payload(1 if b"poison" in body else body)'),
+        ("web/responses", '{"Cache-Control": "no-store", **', '{"X-Debug": "1", **'),
+        ("web/responses", 'problem.status, "application/problem+json"', 'problem.status, "a/b"'),
     ):
+        source = project.path / "src" / f"{module}.py"
+        text = source.read_text(encoding="utf-8")
         assert text.count(old) == 1, old
-        text = text.replace(old, new)
-    source.write_text(text, encoding="utf-8")
+        source.write_text(text.replace(old, new), encoding="utf-8")
 
     report, output = fuzz(project, tmp_path, "examples,coverage")
 

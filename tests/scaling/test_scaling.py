@@ -262,7 +262,8 @@ def test_the_defaults_are_those_of_the_template(baked: Oven) -> None:
     queue, durable = (read_yaml(baked(worker=w).read("template.yaml")) for w in VARIANTS)
     concurrency = queue["Parameters"]["WorkerConcurrency"]
     kept = durable["Resources"]["WorkerFunction"]["Properties"]["DurableConfig"]
-    polled = re.search(r"^POLL_SECONDS = (\d+)", baked(worker="queue").read("src/api.py"), re.M)
+    responses = baked(worker="queue").read("src/web/responses.py")
+    polled = re.search(r"^POLL_SECONDS = (\d+)", responses, re.M)
 
     assert QUOTAS["WorkerConcurrency"]["default"] == concurrency["Default"]
     assert QUOTAS["WorkerConcurrency"]["most"] == concurrency["MaxValue"]

@@ -15,13 +15,13 @@ from aws_lambda_powertools.utilities.batch import (
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from failure_reason import failure_reason
 from jobs import Status
 from jobs.metrics import count
 from jobs.notification import announce
 from jobs.once import begin
 from jobs.reference import Reference
 from jobs.store import JobStore
-from last_words import last_words
 
 logger = Logger()
 store = JobStore()
@@ -59,7 +59,7 @@ def _settle(reference: Reference) -> None:
         if job.belongs_elsewhere(reference.retry_of, reference.ticket):
             logger.info("message dropped: another message has the job")
             return
-        job = store.give_up(job, last_words(job))
+        job = store.give_up(job, failure_reason(job))
         count("JobDeadLettered" if job.status is Status.FAILED else "JobCancelled")
         logger.error("job given up", extra={"status": job.status, "error": job.error})
     announce(job)

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs.payload import parse
-from jobs.problems import Problem
 from tests import samples
+from web.payload import parse_payload
+from web.problems import Problem
 
 MAY_BE_NONE = ("SLOW", "ENDLESS", "TRANSIENT", "POISON", "PERMANENT", "APPROVAL", "DEADLINE")
 
@@ -16,7 +16,7 @@ def pytest_sessionstart() -> None:
     """Say at once that the samples are not those of the schema, not a hundred times."""
     for name, payload in _accepted():
         try:
-            parse(json.dumps(payload).encode())
+            parse_payload(json.dumps(payload).encode())
         except Problem as problem:
             raise pytest.UsageError(
                 f"samples.{name} breaks src/payload.schema.json: {problem.detail}"

@@ -4,13 +4,12 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from jobs.job import Job, Status
-from jobs.payload import canonical, check_size, read
-from jobs.problems import ServiceUnavailable
+from jobs import Job, Status
+from jobs.canonical import canonical
 from jobs.reference import Reference
 from jobs.settings import client, required
 from jobs.store import Refused
-from jobs.waiting import JobNotWaiting, MaybeHandedOver, WaitingStore
+from jobs.waiting import WaitingStore
 
 WORKER = required("WORKER_FUNCTION")
 """Name of the worker with its alias: an execution stays on the version that it began on."""
@@ -19,14 +18,26 @@ _store = WaitingStore()
 _lambda = client("lambda")
 
 
+class NotHandedOver(Exception):
+    """Lambda did not take the job, or did not say so."""
+
+    def __init__(self, may_run: bool) -> None:
+        super().__init__("it may run" if may_run else "it does not run")
+        self.may_run = may_run
+        """Whether an execution may have started. Its name is then taken, so the job must stay."""
+
+
+class NotWaiting(Exception):
+    """The job waits for no answer, or has just been given one."""
+
+
 def hand_over(reference: Reference) -> None:
-    """Start the execution. Once more than needed does no harm: its name is taken only once.
+    """Start the execution. Starting it twice is safe: its name starts only one.
 
     https://docs.aws.amazon.com/lambda/latest/dg/durable-execution-idempotency.html
 
     Raises:
-        ServiceUnavailable: Lambda did not take it.
-        MaybeHandedOver: it may have.
+        NotHandedOver: Lambda did not take it, or did not say so.
     """
     retried = "" if reference.retry_of is None else f"-{reference.retry_of}"
     try:
@@ -39,11 +50,10 @@ def hand_over(reference: Reference) -> None:
     except _lambda.exceptions.DurableExecutionAlreadyStartedException:
         pass  # by a release of this code that wrote the reference in another way
     except (BotoCoreError, ClientError) as error:
-        refusal = ServiceUnavailable if _refused_at_once(error) else MaybeHandedOver
-        raise refusal("The job could not be handed over. Send it again.") from error
+        raise NotHandedOver(may_run=not _refused_at_once(error)) from error
 
 
-def call_off(job: Job) -> Job:
+def cancel(job: Job) -> Job:
     """Cancel a job and stop its execution.
 
     Should this function die in between, the execution's end brings the job to its own.
@@ -65,27 +75,24 @@ def call_off(job: Job) -> Job:
     return job if job.status.terminal else _store.stop(job)
 
 
-def deliver(job: Job, body: bytes) -> Job:
-    """Give the job the answer that it waits for, a JSON object, and return it, running again.
+def deliver(job: Job, answer: dict[str, Any]) -> Job:
+    """Give the job the answer that it waits for, and return the job, running again.
 
     Raises:
-        PayloadTooLarge, InvalidJson, NotAnObject: the body is no answer.
-        JobNotWaiting: the job waits for no answer, or has just been given another one.
-        ClientError, BotoCoreError: Lambda did not take it, or not for certain.
+        NotWaiting: the job waits for no answer, or has just been given another one.
+        ClientError, BotoCoreError: Lambda did not take the answer, or did not say so.
     """
-    check_size(len(body))
-    answer = canonical(read(body))
     callback_id = (job.waiting or {}).get("callback_id")
     if job.status is not Status.WAITING or callback_id is None:
-        raise JobNotWaiting(f"The job is {job.status}; no answer is asked for.")
+        raise NotWaiting(f"The job is {job.status}; no answer is asked for.")
     try:
         _lambda.send_durable_execution_callback_success(
-            CallbackId=callback_id, Result=answer.encode("utf-8")
+            CallbackId=callback_id, Result=canonical(answer).encode("utf-8")
         )
     except ClientError as error:
         if _status(error) not in (400, 404):
             raise
-        raise JobNotWaiting("The job has been given an answer, or waits no longer.") from error
+        raise NotWaiting("The job has been given an answer, or waits no longer.") from error
     try:
         return _store.resume(job, callback_id)
     except Refused as refused:  # the worker was faster

@@ -7,7 +7,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from jobs import Job, Status
 from jobs.job import now
-from jobs.problems import ServiceUnavailable
 from jobs.reference import Reference
 from jobs.settings import client, required
 from jobs.store import JobStore
@@ -18,20 +17,27 @@ _sqs = client("sqs")
 _store = JobStore()
 
 
+class NotHandedOver(Exception):
+    """The queue did not take the job, or did not say so."""
+
+    may_run = False
+    """Whether the job must stay stored. A message without a job does nothing."""
+
+
 def hand_over(reference: Reference) -> None:
-    """Send the reference to the queue. Once more than needed does no harm: one message has the job.
+    """Send the reference to the queue. Sending it twice is safe: one message has the job.
 
     Raises:
-        ServiceUnavailable: the queue did not take it, or not for certain.
+        NotHandedOver: the queue did not take it, or did not say so.
     """
     try:
         ticket = replace(reference, ticket=uuid4().hex)
         _sqs.send_message(QueueUrl=QUEUE_URL, MessageBody=ticket.dumps())
     except (BotoCoreError, ClientError) as error:
-        raise ServiceUnavailable("The job could not be handed over. Send it again.") from error
+        raise NotHandedOver from error
 
 
-def call_off(job: Job) -> Job:
+def cancel(job: Job) -> Job:
     """Cancel a job that no attempt holds, or ask the attempt that holds it to stop.
 
     Raises:

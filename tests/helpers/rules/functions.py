@@ -170,7 +170,7 @@ def no_role_may_do_what_its_function_never_does(stack: Stack) -> Iterator[str]:
             resources = referenced(statement["Resource"])
             if set(statement["Action"]) & MAPPING_NEEDS and resources != fed_by(stack, name):
                 yield f"{name} may receive from {resources}"
-            if "IdempotencyTable" in resources and "once" not in modules:
+            if "IdempotencyTable" in resources and "jobs.once" not in modules:
                 yield f"{name} may touch IdempotencyTable"
 
 
@@ -207,5 +207,12 @@ def every_handler_is_there(stack: Stack) -> Iterator[str]:
     for name, function in stack.resources(FUNCTION).items():
         module, handler = function["Handler"].split(".")
         source = sources(stack.project).get(module, ast.Module([], []))
-        if handler not in {n.name for n in source.body if isinstance(n, ast.FunctionDef)}:
+        if handler not in _defined(source):
             yield f"{name}: {function['Handler']}"
+
+
+def _defined(source: ast.Module) -> set[str]:
+    """The names that a module gives to functions, by `def` or by `=`."""
+    functions = {node.name for node in source.body if isinstance(node, ast.FunctionDef)}
+    assigned = (node.targets for node in source.body if isinstance(node, ast.Assign))
+    return functions | {ast.unparse(target) for targets in assigned for target in targets}

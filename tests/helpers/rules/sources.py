@@ -28,7 +28,7 @@ def _parsed(folder: Path) -> dict[str, ast.Module]:
 
 
 def imported(project: BakedProject, module: str) -> dict[str, ast.Module]:
-    """The project's own sources that importing `module` runs, by the last part of their name."""
+    """The project's own sources that importing `module` runs, by name."""
     known = sources(project)
     found: dict[str, ast.Module] = {}
     left = [module]
@@ -43,7 +43,7 @@ def imported(project: BakedProject, module: str) -> dict[str, ast.Module]:
                 left += [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom) and node.module:
                 left += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    return {name.split(".")[-1]: tree for name, tree in found.items()}
+    return found
 
 
 @functools.cache

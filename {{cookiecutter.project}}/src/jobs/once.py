@@ -10,8 +10,8 @@ from aws_lambda_powertools.utilities.idempotency import (
 )
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from jobs.canonical import canonical
 from jobs.job import PermanentError
-from jobs.payload import canonical
 from jobs.settings import client, settings
 
 MAX_ANSWER = 50_000

@@ -14,7 +14,7 @@ from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.exceptions import ClientError
 
 from jobs import job as life
-from jobs.idempotency import fingerprint
+from jobs.canonical import canonical, fingerprint
 from jobs.job import (
     SCHEMA,
     Job,
@@ -25,7 +25,6 @@ from jobs.job import (
     now,
     rfc3339,
 )
-from jobs.payload import canonical
 from jobs.reference import Reference
 from jobs.settings import client, settings
 

@@ -7,19 +7,19 @@ from typing import Any
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 
-import api
-from caller import caller_of
 from jobs import Job, Status
 from jobs.reference import Reference
 from jobs.settings import settings
+from jobs.store import JobStore
 from tests.unit.client import request
 from tests.unit.emulated import AWS
+from web.caller import caller_of
 
 OWNER = caller_of(APIGatewayProxyEventV2(request("GET", "/jobs/any")))
 PAYLOAD = {"site": "docs.example"}
 RESULT = {"pages": 2}
 
-store = api.store
+store = JobStore()
 
 
 def claim(job: Job | str, seconds: float = 60) -> Job:

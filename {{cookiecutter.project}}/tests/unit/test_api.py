@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from aws_lambda_powertools import Logger
 
-import api
-from jobs.idempotency import job_id_for
+import job_routes
 from jobs.job import MAX_HISTORY
-from jobs.payload import MAX_BYTES
+from jobs.job_id import job_id_for
 from jobs.settings import settings
 from jobs.store import JobStore
 from tests import samples
@@ -19,6 +19,8 @@ from tests.unit.client import Answer, answer, cancel, get, post, request, retry,
 from tests.unit.conftest import Clock, Counted, Read
 from tests.unit.engine import Engine
 from tests.unit.given import OWNER, new_id, store, stored
+from web import owner
+from web.body import MAX_BYTES
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -459,7 +461,8 @@ def test_a_retry_that_the_worker_made_first(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_store_that_does_not_answer(
     route: Callable[[str], Answer], engine: Engine, monkeypatch: pytest.MonkeyPatch, log: Read
 ) -> None:
-    monkeypatch.setattr(store, "_table", "NoSuchTable")
+    for module in (job_routes, owner):
+        monkeypatch.setattr(module.store, "_table", "NoSuchTable")
     told = route(new_id())
     assert (told.status, told.problem) == (503, "service-unavailable")
     assert told.headers["retry-after"] == "5"
@@ -477,7 +480,7 @@ def test_a_job_of_a_newer_schema(route: Callable[[str], Answer]) -> None:
 def test_our_own_mistake_is_told_to_the_log_alone(
     monkeypatch: pytest.MonkeyPatch, log: Read
 ) -> None:
-    monkeypatch.setattr(api, "store", None)
+    monkeypatch.setattr(owner, "store", None)
     told = get(new_id())
     assert (told.status, told.problem) == (500, "internal-error")
     assert told.body["detail"] == "The request could not be carried out."
@@ -501,7 +504,7 @@ def test_the_document_shows_what_is_answered(
     ]
     engine.fail()
     answers.append(post(samples.HAPPY))
-    monkeypatch.setattr(api, "store", None)
+    monkeypatch.setattr(owner, "store", None)
     answers.append(get(new_id()))
 
     shown = shown_problems()
@@ -524,8 +527,8 @@ def test_each_line_of_the_log_has_the_job(log: Read) -> None:
     lines = log()
     assert [line["message"] for line in lines] == [
         "job accepted",
-        "cancellation asked for",
-        "retry asked for",
+        "cancellation requested",
+        "retry requested",
     ]
     assert {line["job_id"] for line in lines} == {job_id}
 
@@ -533,5 +536,5 @@ def test_each_line_of_the_log_has_the_job(log: Read) -> None:
 def test_what_the_log_tells_of_one_request_is_not_in_the_next(log: Read) -> None:
     get(new_id())
     client.post({}, key="a")
-    api.logger.info("afterwards")
+    Logger().info("afterwards")
     assert "job_id" not in log()[-1]

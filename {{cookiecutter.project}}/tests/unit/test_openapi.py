@@ -11,10 +11,10 @@ import yaml
 from jsonschema import Draft7Validator
 from openapi_spec_validator import validate
 
-from jobs.problems import Problem
 from local.template import Template
 from tests import samples
 from tests.contract.openapi import DOCUMENT, Contract, ContractBroken
+from web.problems import Problem
 
 PROJECT = Path(__file__).parents[2]
 OPENAPI: dict[str, Any] = yaml.safe_load(DOCUMENT.read_text("utf-8"))

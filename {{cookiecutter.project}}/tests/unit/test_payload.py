@@ -5,14 +5,15 @@ import json
 import fastjsonschema
 import pytest
 
-from jobs import payload
-from jobs.payload import MAX_BYTES, canonical, check_size, parse, read
-from jobs.problems import InvalidJson, InvalidPayload, NotAnObject, PayloadTooLarge, Problem
 from tests import samples
+from web import payload
+from web.body import MAX_BYTES, read_object
+from web.payload import parse_payload
+from web.problems import InvalidJson, InvalidPayload, NotAnObject, PayloadTooLarge, Problem
 
 
 def test_a_payload_is_taken_as_it_is() -> None:
-    assert parse(json.dumps(samples.HAPPY).encode()) == samples.HAPPY
+    assert parse_payload(json.dumps(samples.HAPPY).encode()) == samples.HAPPY
 
 
 @pytest.mark.parametrize(
@@ -38,39 +39,20 @@ def test_a_payload_is_taken_as_it_is() -> None:
 )
 def test_what_is_not_plain_json(body: bytes, detail: str) -> None:
     with pytest.raises(InvalidJson) as problem:
-        parse(body)
+        parse_payload(body)
     assert problem.value.detail.startswith(f"The body {detail}")
-
-
-def test_a_hundred_levels_are_not_too_deep() -> None:
-    """Brackets in texts are no levels, and one beside another is none either."""
-    body = b'{"a":[' * 50 + rb'"\"[[[\\",{},"[["' + b"]}" * 50
-    with pytest.raises(InvalidJson, match="more than 100 levels deep"):
-        read(body)
-    assert read(body.replace(b",{}", b",1")) is not None
-    beside = b"[]," * 200
-    assert read(b'{"a":[' + beside + b"1]}") is not None
-    with pytest.raises(InvalidJson, match="more than 100 levels deep"):
-        read(b'{"a":[' + beside + b"[" * 99 + b"]" * 99 + b"]}")
 
 
 def test_an_object_may_have_many_names() -> None:
     many = {str(number): number for number in range(1_000)}
-    assert read(json.dumps(many).encode()) == many
+    assert read_object(json.dumps(many).encode()) == many
 
 
 @pytest.mark.parametrize("body", [b"[]", b"null", b"1", b'"text"', b"true"])
 def test_what_is_no_object(body: bytes) -> None:
     with pytest.raises(NotAnObject) as problem:
-        parse(body)
+        parse_payload(body)
     assert problem.value.detail == "Send a JSON object, such as {}."
-
-
-def test_a_payload_may_have_just_so_many_bytes() -> None:
-    check_size(MAX_BYTES)
-    with pytest.raises(PayloadTooLarge) as problem:
-        check_size(MAX_BYTES + 1)
-    assert problem.value.detail == "The payload has 200001 bytes; 200000 are allowed."
 
 
 def test_what_counts_is_the_size_that_is_stored() -> None:
@@ -78,7 +60,7 @@ def test_what_counts_is_the_size_that_is_stored() -> None:
     assert len(body) < MAX_BYTES
 
     with pytest.raises(PayloadTooLarge, match="The payload has 234013 bytes"):
-        parse(body)
+        parse_payload(body)
 
 
 @pytest.mark.parametrize("rule", samples.INVALID_BY_RULE)
@@ -96,7 +78,7 @@ def test_what_breaks_the_schema_names_the_field(rule: str) -> None:
 def refusal(value: object) -> Problem:
     """Return the problem that a payload is refused with."""
     with pytest.raises(Problem) as problem:
-        parse(json.dumps(value).encode())
+        parse_payload(json.dumps(value).encode())
     return problem.value
 
 
@@ -136,11 +118,3 @@ def test_a_field_is_named_by_its_path(value: object, field: str, detail: str) ->
     assert error["field"] == field
     assert error["detail"].startswith(detail)
     assert problem.detail == f"{field or 'The payload'} {error['detail']}."
-
-
-def test_canonical_is_one_text_for_one_value() -> None:
-    assert canonical({"b": "é", "a": [1, 2.5, None]}) == '{"a":[1,2.5,null],"b":"é"}'
-    with pytest.raises(ValueError, match="Out of range"):
-        canonical(float("inf"))
-    with pytest.raises(TypeError, match="not JSON serializable"):
-        canonical({1, 2})

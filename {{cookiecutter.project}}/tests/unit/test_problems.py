@@ -2,8 +2,8 @@
 
 import pytest
 
-from jobs import problems
-from jobs.problems import InvalidPayload, Problem
+from web import problems
+from web.problems import InvalidPayload, Problem
 
 KINDS = [kind for kind in Problem.__subclasses__() if kind.__module__ == problems.__name__]
 

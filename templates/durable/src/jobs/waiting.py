@@ -10,24 +10,11 @@ from typing import Any
 
 from jobs import job as life
 from jobs.job import Job, Status, now, rfc3339
-from jobs.problems import Problem, ServiceUnavailable
 from jobs.settings import required_int, settings
 from jobs.store import JobStore, Refused, as_read, describe
 
 EXECUTION_TIMEOUT = required_int("EXECUTION_TIMEOUT", minimum=1)
 """Seconds after which Lambda ends an execution, however much of them it has waited."""
-
-
-class JobNotWaiting(Problem):
-    """Only a job that waits for an answer can be given one, and only once."""
-
-    slug, status, title = "job-not-waiting", 409, "The job waits for no answer"
-
-
-class MaybeHandedOver(ServiceUnavailable):
-    """The job may have an execution all the same, so it stays: a name begins only one execution."""
-
-    certain = False
 
 
 class WaitingStore(JobStore):

@@ -8,7 +8,7 @@ import pytest
 from botocore.config import Config
 
 import dispatch
-import last_words
+import failure_reason
 from local.durable import Durable
 from local.server import Answer
 from tests.unit.emulated import AWS
@@ -43,7 +43,7 @@ class Engine(Durable):
     def _at(self, url: str) -> None:
         once = Config(retries={"total_max_attempts": 1})
         client = boto3.client("lambda", endpoint_url=url, config=once)
-        for module in (dispatch, last_words):
+        for module in (dispatch, failure_reason):
             self._monkeypatch.setattr(module, "_lambda", client)
 
     def _begin(self, function: Any, headers: Any, body: bytes) -> Answer:

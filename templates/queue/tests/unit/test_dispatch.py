@@ -1,11 +1,10 @@
-"""How jobs are handed over to the queue, and called off."""
+"""How jobs are handed over to the queue, and cancelled."""
 
 import boto3
 import pytest
 from botocore.config import Config
 
 import dispatch
-from jobs.problems import ServiceUnavailable
 from jobs.reference import Reference
 from tests.unit import given
 from tests.unit.engine import Engine
@@ -18,7 +17,7 @@ def test_a_reference_is_handed_over(engine: Engine) -> None:
 
 def test_a_queue_that_is_gone(engine: Engine) -> None:
     engine.fail()
-    with pytest.raises(ServiceUnavailable, match="could not be handed over"):
+    with pytest.raises(dispatch.NotHandedOver):
         dispatch.hand_over(Reference("17"))
 
 
@@ -27,16 +26,16 @@ def test_a_queue_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None
     once = Config(retries={"total_max_attempts": 1})
     monkeypatch.setattr(dispatch, "_sqs", boto3.client("sqs", endpoint_url=nobody, config=once))
     monkeypatch.setattr(dispatch, "QUEUE_URL", f"{nobody}/000000000000/JobsQueue")
-    with pytest.raises(ServiceUnavailable, match="could not be handed over"):
+    with pytest.raises(dispatch.NotHandedOver):
         dispatch.hand_over(Reference("17"))
 
 
 @pytest.mark.parametrize("state", ["queued", "released", "asked_and_released", "lost", "waiting"])
 def test_a_job_that_no_attempt_holds_is_cancelled(state: str) -> None:
-    assert dispatch.call_off(given.STATES[state]()).status == "cancelled"
+    assert dispatch.cancel(given.STATES[state]()).status == "cancelled"
 
 
 @pytest.mark.parametrize("state", ["running", "asked"])
 def test_an_attempt_is_asked_to_stop(state: str) -> None:
-    asked = dispatch.call_off(given.STATES[state]())
+    asked = dispatch.cancel(given.STATES[state]())
     assert (asked.status, asked.cancel_requested) == ("running", True)

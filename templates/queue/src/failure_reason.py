@@ -3,7 +3,7 @@
 from jobs import Job
 
 
-def last_words(job: Job) -> dict[str, str]:
+def failure_reason(job: Job) -> dict[str, str]:
     """Return the error of a job that was given up: the last one that it told, if it told any."""
     if not job.recent_attempts:
         return {

@@ -7,8 +7,8 @@ import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
 import dispatch
+from failure_reason import failure_reason
 from jobs import Job
-from last_words import last_words
 from tests.unit import given
 from tests.unit.engine import Engine
 
@@ -36,7 +36,7 @@ def ended(engine: Engine, status: str, error: dict[str, str] | None = None) -> N
 )
 def test_lambda_tells_how_it_ended(engine: Engine, status: str, kind: str) -> None:
     ended(engine, status, {"ErrorType": "Crash", "ErrorMessage": "no memory"})
-    told = last_words(started())
+    told = failure_reason(started())
 
     assert told["type"] == kind
     assert told["message"].endswith("Crash: no memory")
@@ -44,7 +44,7 @@ def test_lambda_tells_how_it_ended(engine: Engine, status: str, kind: str) -> No
 
 def test_lambda_tells_no_more_than_that(engine: Engine) -> None:
     ended(engine, "TIMED_OUT")
-    assert last_words(started()) == {
+    assert failure_reason(started()) == {
         "type": "ExecutionTimedOut",
         "message": "The execution took longer than it may.",
     }
@@ -57,24 +57,24 @@ def test_an_execution_that_never_began(engine: Engine, retried: bool) -> None:
     if retried:
         job = given.store.retry(job.job_id, len(job.history))
 
-    assert last_words(job)["type"] == "NeverStarted"
+    assert failure_reason(job)["type"] == "NeverStarted"
     assert engine.asked == []
 
 
 def test_an_execution_that_lambda_has_forgotten(engine: Engine) -> None:
     engine.answers["/some-execution"] = (404, {"Code": "ResourceNotFoundException"})
-    assert last_words(started())["type"] == "ExecutionLost"
+    assert failure_reason(started())["type"] == "ExecutionLost"
 
 
 def test_a_job_without_an_execution(engine: Engine) -> None:
-    assert last_words(replace(started(), execution=None))["type"] == "ExecutionLost"
+    assert failure_reason(replace(started(), execution=None))["type"] == "ExecutionLost"
 
 
 def test_lambda_does_not_say_now(engine: Engine) -> None:
     """Then the message stays and comes back."""
     engine.answers["/some-execution"] = (429, {"Code": "TooManyRequestsException"})
     with pytest.raises(ClientError):
-        last_words(started())
+        failure_reason(started())
     engine.fall_silent()
     with pytest.raises(BotoCoreError):
-        last_words(started())
+        failure_reason(started())

@@ -1,10 +1,10 @@
-"""What can be wrong with a request: the problem details of RFC 9457, one class per type."""
+"""Problem details as in RFC 9457: one class for each type of problem."""
 
 from typing import Any, ClassVar
 
 
 class Problem(Exception):
-    """A refusal that the caller is told of. `type` is stable: clients may switch on it."""
+    """An error response. Its `type` is stable, because clients switch on it."""
 
     slug: ClassVar[str]
     status: ClassVar[int]
@@ -41,19 +41,19 @@ class NotAnObject(Problem):
 
 
 class InvalidIdempotencyKey(Problem):
-    """The Idempotency-Key header cannot be used."""
+    """The Idempotency-Key header holds no key."""
 
     slug, status, title = "invalid-idempotency-key", 400, "The Idempotency-Key is not usable"
 
 
 class Unauthenticated(Problem):
-    """The request reached the function without a caller."""
+    """The request names no caller."""
 
     slug, status, title = "unauthenticated", 401, "The caller is not known"
 
 
 class JobNotFound(Problem):
-    """No such job, or none that this caller may see."""
+    """The job does not exist, or belongs to another caller."""
 
     slug, status, title = "job-not-found", 404, "There is no such job"
 
@@ -65,13 +65,13 @@ class JobFinished(Problem):
 
 
 class JobNotRetryable(Problem):
-    """Only a failed or a cancelled job can be retried, and not without end."""
+    """The job is neither failed nor cancelled, or has been retried too often."""
 
     slug, status, title = "job-not-retryable", 409, "The job cannot be retried"
 
 
 class PayloadTooLarge(Problem):
-    """The body is larger than a job can hold."""
+    """The body is larger than the payload of a job may be."""
 
     slug, status, title = "payload-too-large", 413, "The body is too large"
 
@@ -95,15 +95,13 @@ class IdempotencyKeyReused(Problem):
 
 
 class InternalError(Problem):
-    """Our fault; the log knows more."""
+    """A defect of the service; the log has the stack trace."""
 
     slug, status, title = "internal-error", 500, "Something went wrong"
 
 
 class ServiceUnavailable(Problem):
-    """The store or the engine cannot be reached; what was asked may be done all the same."""
+    """DynamoDB or the engine does not answer; the request may have taken effect."""
 
-    certain: ClassVar[bool] = True
-    """Whether a job that could not be handed over may be withdrawn."""
     slug, status, title = "service-unavailable", 503, "The service is not available"
     retry_after = 5

@@ -15,7 +15,7 @@ _ENDS = {
 }
 
 
-def last_words(job: Job) -> dict[str, str]:
+def failure_reason(job: Job) -> dict[str, str]:
     """Return the error of a job whose execution has ended without bringing the job to its end.
 
     Raises:

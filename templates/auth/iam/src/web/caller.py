@@ -2,7 +2,7 @@
 
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
-from jobs.problems import Unauthenticated
+from web.problems import Unauthenticated
 
 
 def caller_of(event: APIGatewayProxyEventV2) -> str:

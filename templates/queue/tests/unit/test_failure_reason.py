@@ -2,15 +2,15 @@
 
 import pytest
 
+from failure_reason import failure_reason
 from jobs import Job
-from last_words import last_words
 from tests.unit import given
 from tests.unit.given import store
 
 
 def test_the_last_error_is_told() -> None:
     job = store.release(given.claim(given.released()), OSError("no answer"))
-    assert last_words(job) == {
+    assert failure_reason(job) == {
         "type": "OSError",
         "message": "Given up at attempt 2. The last error told: no answer",
     }
@@ -18,7 +18,7 @@ def test_the_last_error_is_told() -> None:
 
 def test_attempts_that_ended_without_a_word() -> None:
     job: Job = given.lost()
-    assert last_words(job) == {
+    assert failure_reason(job) == {
         "type": "AttemptLost",
         "message": "Given up at attempt 1."
         " Each attempt ended without a word: a timeout, a crash or lack of memory.",
@@ -30,4 +30,4 @@ def test_no_attempt_that_could_have_ended(retried: bool) -> None:
     job = store.fail(given.running(), OSError("no answer")) if retried else given.queued()
     if retried:
         job = store.retry(job.job_id, len(job.history))
-    assert last_words(job)["type"] == "NeverStarted"
+    assert failure_reason(job)["type"] == "NeverStarted"

@@ -1,1 +1,0 @@
-{% include "auth/" ~ cookiecutter.auth ~ "/src/caller.py" %}

@@ -1,0 +1,1 @@
+{% include cookiecutter.worker ~ "/src/failure_reason.py" %}

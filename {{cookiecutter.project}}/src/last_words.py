@@ -1,1 +1,0 @@
-{% include cookiecutter.worker ~ "/src/last_words.py" %}

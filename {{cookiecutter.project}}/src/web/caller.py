@@ -1,0 +1,1 @@
+{% include "auth/" ~ cookiecutter.auth ~ "/src/web/caller.py" %}

@@ -1,6 +1,7 @@
 """What the documents say is so: the kit's, and those of a generated project."""
 
 import ast
+import fnmatch
 import functools
 import itertools
 import json
@@ -35,7 +36,6 @@ KIT_DOCUMENTS = (
     "CHANGELOG.md",
     *sorted(path.relative_to(KIT).as_posix() for path in (KIT / "docs").glob("*.md")),
 )
-PROJECT_DOCUMENTS = ("README.md", "docs/runbook.md")
 AUTH = QUESTIONS["auth"]
 
 
@@ -48,7 +48,13 @@ def project(request: pytest.FixtureRequest, baked: Oven) -> BakedProject:
 
 def documents(project: BakedProject) -> list[Document]:
     """The documents of a generated project."""
-    return [read(project.path / name) for name in PROJECT_DOCUMENTS]
+    paths = [project.path / "README.md", *sorted((project.path / "docs").glob("*.md"))]
+    return [read(path) for path in paths]
+
+
+def document(project: BakedProject, name: str) -> Document:
+    """One document of a generated project."""
+    return read(project.path / name)
 
 
 def kit_documents() -> list[Document]:
@@ -105,7 +111,17 @@ def test_links_of_the_kit_lead_somewhere(document: Document) -> None:
 
 
 def test_links_of_a_project_lead_somewhere(project: BakedProject) -> None:
-    assert [broken_links(document) for document in documents(project)] == [[], []]
+    assert {d.path.name: broken_links(d) for d in documents(project) if broken_links(d)} == {}
+
+
+def test_each_document_of_a_project_is_found_from_its_readme(project: BakedProject) -> None:
+    links = {link.split("#")[0] for link in document(project, "README.md").links}
+
+    assert {f"docs/{d.path.name}" for d in documents(project)[1:]} <= links
+
+
+def test_the_readme_of_a_project_is_short(project: BakedProject) -> None:
+    assert len(document(project, "README.md").text.splitlines()) <= 250
 
 
 def test_each_document_of_the_kit_is_found_from_its_readme() -> None:
@@ -174,7 +190,8 @@ def unknown_spans(document: Document, text: str) -> list[str]:
 def test_a_project_names_what_there_is(project: BakedProject) -> None:
     text = text_of(project.path)
 
-    assert [unknown_spans(document, text) for document in documents(project)] == [[], []]
+    unknown = {d.path.name: unknown_spans(d, text) for d in documents(project)}
+    assert {name: spans for name, spans in unknown.items() if spans} == {}
 
 
 @pytest.mark.parametrize("document", kit_documents(), ids=str)
@@ -187,13 +204,13 @@ def test_the_kit_names_what_there_is(document: Document, kit: Path, baked: Oven)
 
 
 def test_promises_are_kept_where_the_readme_says(project: BakedProject) -> None:
-    rows = documents(project)[0].table("Promise", "Kept by")
+    rows = document(project, "docs/how-it-works.md").table("Promise", "Kept by")
 
     assert len(rows) == 7
     for _, place in rows:
-        texts = [project.read(name) for name in re.findall(r"\]\((src/[\w/.]+)\)", place)]
+        texts = [project.read(name) for name in re.findall(r"\]\(\.\./(src/[\w/.]+)\)", place)]
         names = re.findall(r"`(\w+)`", place)
-        if "no thread" in place:
+        if "starts no thread" in place:
             text = text_of(project.path / "src")
             assert not re.search(r"import .*(thread|asyncio|concurrent|process)", text)
         else:
@@ -489,7 +506,7 @@ def states(diagram: str) -> set[tuple[str, str, str]]:
 
 
 def test_the_diagrams_show_the_project(project: BakedProject) -> None:
-    stack, jobs = documents(project)[0].blocks_in("mermaid")
+    stack, jobs = document(project, "docs/how-it-works.md").blocks_in("mermaid")
 
     assert stack.startswith("flowchart LR\n")
     assert edges(stack) == drawn_stack(project)
@@ -498,11 +515,12 @@ def test_the_diagrams_show_the_project(project: BakedProject) -> None:
 
 
 def test_the_kit_shows_what_the_project_shows(baked: Oven) -> None:
-    ours, theirs = Document(KIT / "README.md"), documents(baked())[0]
+    ours, project = Document(KIT / "README.md"), baked()
+    diagrams = document(project, "docs/how-it-works.md").blocks_in("mermaid")
     contract = ("Request", "Answers")
 
-    assert ours.blocks_in("mermaid") == theirs.blocks_in("mermaid")
-    assert ours.table(*contract) == theirs.table(*contract)
+    assert ours.blocks_in("mermaid") == diagrams
+    assert ours.table(*contract) == document(project, "README.md").table(*contract)
 
 
 # ---------------------------------------------------------------- tables
@@ -527,7 +545,7 @@ def allowed(parameter: dict[str, Any]) -> str:
 
 
 def test_the_parameters_are_those_of_the_template(project: BakedProject) -> None:
-    rows = documents(project)[0].table("Parameter", "Default", "Allowed", "")
+    rows = document(project, "docs/reference.md").table("Parameter", "Default", "Allowed", "")
 
     assert {row[0]: row[1:] for row in rows} == {
         f"`{name}`": [str(p.get("Default", "none")), allowed(p), p["Description"]]
@@ -593,8 +611,8 @@ def test_every_alarm_has_its_section(project: BakedProject) -> None:
 
 
 def test_the_contract_is_the_openapi_document(project: BakedProject) -> None:
-    document = yaml.safe_load(project.read("docs/openapi.yaml"))
-    readme = documents(project)[0]
+    openapi = yaml.safe_load(project.read("docs/openapi.yaml"))
+    readme = document(project, "README.md")
     everywhere = {"500", "503"}
     gateway = {s for s in ("401", "403", "429") if re.search(rf"\b{s}\b", readme.prose)}
     told = {}
@@ -604,24 +622,22 @@ def test_the_contract_is_the_openapi_document(project: BakedProject) -> None:
 
     assert told == {
         (path, method): set(operation["responses"]) - everywhere - gateway
-        for path, item in document["paths"].items()
+        for path, item in openapi["paths"].items()
         for method, operation in item.items()
         if method in ("get", "post")
     }
-    assert "500 or 503" in readme.text
+    assert "500 or 503" in readme.prose
 
 
 def test_the_sample_job_is_one(project: BakedProject) -> None:
-    document = yaml.safe_load(project.read("docs/openapi.yaml"))
-    registry = Registry().with_resource("urn:api", DRAFT202012.create_resource(document))
+    openapi = yaml.safe_load(project.read("docs/openapi.yaml"))
+    registry = Registry().with_resource("urn:api", DRAFT202012.create_resource(openapi))
     schema = Draft202012Validator(
         {"$ref": "urn:api#/components/schemas/Job"},
         registry=registry,
         format_checker=Draft202012Validator.FORMAT_CHECKER,
     )
-    (job,) = [
-        json.loads(text) for text in documents(project)[0].blocks_in("json") if "job_id" in text
-    ]
+    (job,) = map(json.loads, document(project, "docs/how-it-works.md").blocks_in("json"))
 
     schema.validate(job)
 
@@ -639,13 +655,51 @@ def test_code_in_a_project_is_out_of_its_files(project: BakedProject) -> None:
     files = [text.decode() for name, text in project.files().items() if not name.endswith(".md")]
     blocks = [block for document in documents(project) for block in code_blocks(document)]
 
-    assert len(blocks) >= 3
+    assert blocks
     for block in blocks:
         if block.language == "toml":  # for the user to add
             given = re.findall(r"(\w+)=", block.text.partition('"')[2])
             assert set(given) <= set(template(project)["Parameters"]), block
-        else:
+        elif '"Statement"' not in block.text:
             assert any(block.text in text for text in files), block
+
+
+def test_the_policy_for_callers_allows_every_route(baked: Oven) -> None:
+    project = baked(auth="iam", worker="durable")
+    (policy,) = map(json.loads, document(project, "README.md").blocks_in("json"))
+    (statement,) = policy["Statement"]
+    events = [
+        event["Properties"]
+        for function in resources(project, "AWS::Serverless::Function").values()
+        for event in function.get("Events", {}).values()
+        if event["Type"] == "HttpApi"
+    ]
+
+    assert (statement["Effect"], statement["Action"]) == ("Allow", "execute-api:Invoke")
+    assert events
+    for event in events:
+        called = f"abc123/$default/{event['Method']}{event['Path']}"
+        assert fnmatch.fnmatchcase(called, statement["Resource"].split(":")[-1]), event
+
+
+SERVICES = {  # by the resource types of template.yaml
+    "Serverless": ("Lambda", "API Gateway"),
+    "DynamoDB": ("DynamoDB",),
+    "SQS": ("SQS",),
+    "SNS": ("SNS",),
+    "CloudWatch": ("CloudWatch",),
+    "Logs": ("CloudWatch Logs",),
+    "IAM": ("IAM", "iam:PassRole"),
+}
+
+
+def test_the_rights_of_who_deploys_cover_the_template(project: BakedProject) -> None:
+    text = document(project, "README.md").text
+    (rights,) = re.findall(r"^- the rights to manage .+?\n(?=\n|- )", text, re.M | re.S)
+
+    types = {r["Type"].split("::")[1] for r in template(project)["Resources"].values()}
+    named = [name for kind in types for name in SERVICES[kind]]
+    assert [name for name in named if not re.search(rf"\b{name}\b", rights)] == []
 
 
 @pytest.mark.parametrize("document", kit_documents(), ids=str)
@@ -660,7 +714,7 @@ def test_code_in_the_kit_is_out_of_its_files(document: Document) -> None:
 
 
 def test_the_cost_adds_up(project: BakedProject) -> None:
-    rows = documents(project)[0].table(
+    rows = document(project, "docs/reference.md").table(
         "What", "Units per job", "Price per million units", "Per million jobs"
     )
     *items, (label, _, _, total) = rows
@@ -690,9 +744,10 @@ def test_the_cost_adds_up(project: BakedProject) -> None:
     ids=["queue", "durable"],
 )
 def test_the_kit_tells_the_cost_of_its_projects(worker: str, told: str, baked: Oven) -> None:
-    readme, limits = documents(baked(worker=worker))[0], Document(KIT / "docs/limits.md").prose
+    reference = document(baked(worker=worker), "docs/reference.md")
+    limits = Document(KIT / "docs/limits.md").prose
     figures: dict[str, float] = {}
-    for what, units, _, dollars in readme.table(
+    for what, units, _, dollars in reference.table(
         "What", "Units per job", "Price per million units", "Per million jobs"
     ):
         if "durable operations (" in what:
@@ -701,7 +756,7 @@ def test_the_kit_tells_the_cost_of_its_projects(worker: str, told: str, baked: O
             figures["work"] = float(dollars)
         elif "Total" in what:
             figures["total"] = float(dollars.strip("*"))
-    monthly = readme.prose.partition("Per month, ")[2].partition("\n")[0]
+    monthly = reference.prose.partition("Per month, ")[2].partition("\n")[0]
     idle = sum(map(float, re.findall(r"\((\d\.\d\d)\b", monthly)))
 
     assert told.format(**figures) in limits
@@ -726,11 +781,11 @@ def test_the_kit_compares_the_cost_of_the_same_job() -> None:
 
 
 def test_the_cost_is_that_of_this_stack(project: BakedProject) -> None:
-    readme = documents(project)[0]
+    reference = document(project, "docs/reference.md")
     memory = template(project)["Globals"]["Function"]["MemorySize"]
     rows = {
         row[0]: row[1]
-        for row in readme.table(
+        for row in reference.table(
             "What", "Units per job", "Price per million units", "Per million jobs"
         )
     }
@@ -738,7 +793,7 @@ def test_the_cost_is_that_of_this_stack(project: BakedProject) -> None:
         if shown := re.search(r"\((\d) . (\d+) ms . ([\d.]+) GB\)", what):
             assert float(shown[3]) == memory / 1024
             assert float(units) == int(shown[1]) * int(shown[2]) / 1000 * memory / 1024
-    assert f"with {memory} MB" in readme.prose
+    assert f"with {memory} MB" in reference.prose
 
     alarms = resources(project, "AWS::CloudWatch::Alarm")
     watched = sum(
@@ -747,8 +802,8 @@ def test_the_cost_is_that_of_this_stack(project: BakedProject) -> None:
     )
     dashboard = json.dumps(resources(project, "AWS::CloudWatch::Dashboard"))
     own = len(set(re.findall(r'\[\\*"Jobs\\*", \\*"(\w+)', dashboard)))
-    assert f"{len(alarms)} alarms over {watched} metrics ({watched * 0.10:.2f})" in readme.prose
-    assert f"{own} metrics of its own ({own * 0.30:.2f})" in readme.prose
+    assert f"{len(alarms)} alarms over {watched} metrics ({watched * 0.10:.2f})" in reference.prose
+    assert f"{own} metrics of its own ({own * 0.30:.2f})" in reference.prose
     pollers = sum(
         event["Type"] == "SQS"
         for function in resources(project, "AWS::Serverless::Function").values()
@@ -756,8 +811,8 @@ def test_the_cost_is_that_of_this_stack(project: BakedProject) -> None:
     )
     # Lambda keeps five long polls of 20 seconds open on a queue.
     receives = pollers * 5 * 3 * 60 * 24 * 30 / 1e6
-    assert f"{receives:.1f} million empty receives" in readme.prose
-    assert f"({receives * 0.40:.2f})" in readme.prose
+    assert f"{receives:.1f} million empty receives" in reference.prose
+    assert f"({receives * 0.40:.2f})" in reference.prose
 
 
 def test_times_of_the_queue_are_those_of_the_stack(baked: Oven) -> None:
@@ -765,21 +820,21 @@ def test_times_of_the_queue_are_those_of_the_stack(baked: Oven) -> None:
     queues = resources(project, "AWS::SQS::Queue")
     parameters = template(project)["Parameters"]
     days = {name: queue["MessageRetentionPeriod"] // 86_400 for name, queue in queues.items()}
-    readme, runbook = (document.prose for document in documents(project))
+    how, runbook = (document(project, f"docs/{n}.md").prose for n in ("how-it-works", "runbook"))
     limits = Document(KIT / "docs/limits.md").text
     worst = parameters["MaxAttempts"]["Default"] * 6 * parameters["WorkerTimeout"]["Default"]
     base = parameters["RetryBaseSeconds"]["Default"]
 
     backup = 35  # of DynamoDB, which cannot be set
     for text, told in (
-        (readme, {days["JobsQueue"]}),
+        (how, {days["JobsQueue"]}),
         (limits, {days["JobsQueue"]}),
         (runbook, {*days.values(), backup}),
     ):
         assert set(map(int, re.findall(r"\b(\d+) days", text))) == told
     assert f"every {queues['DeadLetterQueue']['VisibilityTimeout'] // 60} minutes" in runbook
-    assert (worst, "half an hour" in readme, "half an hour" in limits) == (1800, True, True)
-    assert f"after {base / 2:g} to {base} seconds, then {base} to {base * 2}" in readme
+    assert (worst, "half an hour" in how, "half an hour" in limits) == (1800, True, True)
+    assert f"after {base / 2:g} to {base} seconds, then {base} to {base * 2}" in runbook
 
 
 def test_sizes_are_those_of_the_code(project: BakedProject) -> None:

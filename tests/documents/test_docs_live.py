@@ -101,7 +101,7 @@ def runbook(baked: Oven) -> Document:
 
 def test_the_quick_start_is_quick(running: Running, baked: Oven) -> None:
     readme = Document(baked().path / "README.md")
-    post, get = [words for words in section(readme, "Quick start") if words[0] == "curl"]
+    post, get = [words for words in section(readme, "Try it") if words[0] == "curl"]
     headers = dict(word.split(": ") for before, word in itertools.pairwise(post) if before == "-H")
     body = post[post.index("-d") + 1]
     job = running.request("/" + post[2].split("/", 3)[3], body, **headers)

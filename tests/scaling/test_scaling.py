@@ -275,10 +275,10 @@ def test_the_defaults_are_those_of_the_template(baked: Oven) -> None:
 
 
 @pytest.mark.parametrize("name", QUESTIONS["worker"])
-def test_the_prices_are_those_of_the_readme(name: str, baked: Oven) -> None:
+def test_the_prices_are_those_of_the_reference(name: str, baked: Oven) -> None:
     """And the whole cost, where its job is the model's: a second of work, without waits."""
     head = ("What", "Units per job", "Price per million units", "Per million jobs")
-    *items, (_, _, _, total) = Document(baked(worker=name).path / "README.md").table(*head)
+    *items, (_, _, _, total) = Document(baked(worker=name).path / "docs/reference.md").table(*head)
     prices = {entry["value"] for entry in CONSTANTS["price"].values()}
 
     assert {float(price) for _, _, price, _ in items} <= prices
@@ -290,7 +290,12 @@ def test_the_prices_are_those_of_the_readme(name: str, baked: Oven) -> None:
 
 
 def test_every_figure_has_a_source() -> None:
-    places = ("https://docs.aws.amazon.com/", "https://aws.amazon.com/", "README.md", "template")
+    places = (
+        "https://docs.aws.amazon.com/",
+        "https://aws.amazon.com/",
+        "docs/reference.md",
+        "template",
+    )
     for kind in ("quota", "speed", "price"):
         for name, entry in CONSTANTS[kind].items():
             assert entry["source"].startswith(places), name

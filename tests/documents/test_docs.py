@@ -153,7 +153,8 @@ FOREIGN = {
     *("AccessDenied", "ThrottlingException", '"State": "Disabled"'),  # what AWS answers
     "ApproximateRunningDurableExecutionsUtilization",  # AWS's metric
     *("execute-api:Invoke", "start-message-move-task", "--guided"),  # AWS's words
-    *("PATH", "asyncio.create_task", "python-uv"),  # of the shell, of Python, of SAM CLI
+    *("PATH", "export AWS_DEFAULT_REGION=us-east-1", "asyncio.create_task"),  # of shell, of Python
+    "python-uv",  # of SAM CLI
     *("TIMED_OUT", "processing", "getStatus", "submit"),  # of what the kit is compared with
     *('{"job_id": …}', "{% include … %}", "${…}", "{{resolve:…}}"),  # shortened
 }

@@ -1,7 +1,7 @@
-"""Refuses answers that cannot become a project, before a file is written.
+"""Reject answers that cannot make a project, before any file is written.
 
-It only refuses: the answers take their final form in cookiecutter.json and the templates,
-so `--accept-hooks no` gives the same project.
+This hook changes no answer. cookiecutter.json and the templates give the answers their final form,
+so `--accept-hooks no` generates the same project.
 """
 
 import json
@@ -10,36 +10,36 @@ import sys
 import unicodedata
 
 # `tojson` escapes every quote within a string, so no answer can end this raw string
-# or be taken for code.
+# and run as code.
 ANSWERS = json.loads(r"""{{ cookiecutter | tojson }}""")
-# What was asked for before cookiecutter ran Jinja over it. Only cookiecutter itself tells.
+# The answers before cookiecutter rendered them with Jinja. Only cookiecutter provides them.
 ARGUMENTS = json.loads(r"""{{ (_cookiecutter if _cookiecutter is defined else {}) | tojson }}""")
 
-# A function's name may have 64 characters. CloudFormation makes it of the stack's name (the
-# slug, with "-prod" in that environment), the longest logical id and 13 characters of its
-# own, and cuts the stack's name when that is too long. A slug within this limit is never cut.
+# A function's name has at most 64 characters. CloudFormation composes it of the stack's name (the
+# slug, with "-prod" in that environment), the logical id and 13 characters of its own. It cuts
+# stack names that are too long. It never cuts a slug within this limit.
 SLUG_LIMIT = 64 - len("-prod") - len("-DeadLetterFunction-") - 13
-# Together at most 1,024 bytes, which is what the Description of a stack may have.
+# Together at most 1,024 bytes: CloudFormation's limit for the Description of a stack.
 TEXT_LIMITS = {"project_name": 50, "description": 200}
 ARCHITECTURES = ("x86_64", "arm64")
-# What makes text around it read in another order than it is written.
+# Characters that change the order in which the text around them is displayed.
 EMBEDDINGS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 
 
 def refused_slug(slug: str) -> str | None:
-    """Why `slug` can be no stack name (and folder), or None."""
+    """Return why `slug` is not a valid stack and folder name, or None."""
     if re.fullmatch(r"[A-Za-z][A-Za-z0-9]*(-[A-Za-z0-9]+)*", slug) and len(slug) <= SLUG_LIMIT:
         return None
     return (
-        f"cannot be a stack name: {slug!a}; use a letter, then letters, digits and single "
+        f"{slug!a} is not a valid stack name; use a letter, then letters, digits and single "
         f"hyphens, at most {SLUG_LIMIT} characters, such as jobs-api"
     )
 
 
 def refused_text(text: str, asked: str, limit: int) -> str | None:
-    """Why `text`, given as `asked`, cannot stand in YAML, TOML and Markdown, or None."""
+    """Return why YAML, TOML and Markdown cannot hold `text`, typed as `asked`, or None."""
     if asked != text and any("{" + second in asked for second in ("{", "%", "#")):
-        return "cookiecutter runs Jinja in arguments; type double braces at the prompt instead"
+        return "cookiecutter renders arguments with Jinja; type braces at the prompt instead"
     if not text.strip():
         return f"is empty; use 1 to {limit} characters"
     if len(text) > limit:
@@ -54,7 +54,7 @@ def refused_text(text: str, asked: str, limit: int) -> str | None:
 
 
 def refused_architecture(answer: object) -> str | None:
-    """Why `answer` names no processor, or None. A command line gives it as text."""
+    """Return why `answer` names no processor, or None. A command line passes it as text."""
     if isinstance(answer, str):
         try:
             answer = json.loads(answer)
@@ -62,11 +62,11 @@ def refused_architecture(answer: object) -> str | None:
             answer = {"value": [answer]}
     if answer in [{"value": [name]} for name in ARCHITECTURES]:
         return None
-    return 'use {"value": ["x86_64"]} or {"value": ["arm64"]}'
+    return 'is not a known processor; use {"value": ["x86_64"]} or {"value": ["arm64"]}'
 
 
 def main() -> int:
-    """Print the first refusal on stderr, one line; return the exit status."""
+    """Print the first error on stderr, in one line; return the exit status."""
     reasons = {"project": refused_slug(str(ANSWERS["__project_asked"]))}
     for question, limit in TEXT_LIMITS.items():
         text = str(ANSWERS[question])

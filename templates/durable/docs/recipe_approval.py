@@ -1,6 +1,6 @@
-"""Recipe: an approval that is asked for twice before the answer is no.
+"""Recipe: wait for an approval, remind once, and treat no answer as a refusal.
 
-Its payload: `{"request": "refund 4711", "hours": 24}`
+Payload: `{"request": "refund 4711", "hours": 24}`
 """
 
 from functools import partial
@@ -14,7 +14,7 @@ from jobs.context import JobContext
 
 
 def run(payload: dict[str, Any], context: DurableContext, job: JobContext) -> dict[str, Any]:
-    """Ask, remind, give up. `POST /jobs/{job_id}/callback` brings the answer."""
+    """Ask, then remind. `POST /jobs/{job_id}/callback` delivers the answer."""
     config = WaitForCallbackConfig(timeout=Duration.from_hours(payload["hours"]))
     for name in ("approval", "approval-reminder"):
         try:
@@ -28,4 +28,4 @@ def run(payload: dict[str, Any], context: DurableContext, job: JobContext) -> di
 
 
 def ask(request: str, callback_id: str, _: WaitForCallbackContext) -> None:
-    """Here you would write to whoever decides. It is a step: it may be repeated after a crash."""
+    """Write to the approver here. This runs as a step, so a crash can repeat it."""

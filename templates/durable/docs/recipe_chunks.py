@@ -1,6 +1,6 @@
-"""Recipe: a long job in chunks, under another API's limit of calls at a time and per second.
+"""Recipe: split a long job, within another API's limits of concurrent calls and calls per second.
 
-Its payload: `{"items": 120}`
+Payload: `{"items": 120}`
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from durable_context import BRANCH_STEP
 from jobs.context import JobContext
 
 CHUNK = 10
-"""Items per step. An execution has room for 3,000 operations, so a step does more than one item."""
+"""Items per step. An execution has at most 3,000 operations, so a step handles several items."""
 
 AT_A_TIME = 3
 ROUND = 6
@@ -23,7 +23,7 @@ PAUSE = Duration.from_seconds(1)
 
 
 def run(payload: dict[str, Any], context: DurableContext, job: JobContext) -> dict[str, Any]:
-    """Work in rounds; what is finished stays finished, whatever fails later."""
+    """Handle the chunks in rounds. A later failure does not repeat finished chunks."""
     chunks = [
         list(range(start, min(start + CHUNK, payload["items"])))
         for start in range(0, payload["items"], CHUNK)
@@ -38,7 +38,7 @@ def run(payload: dict[str, Any], context: DurableContext, job: JobContext) -> di
             name=f"chunks-{start}",
             config=MapConfig(max_concurrency=AT_A_TIME),
         )
-        done.throw_if_error()  # map does not raise by itself
+        done.throw_if_error()  # map does not raise
         total += sum(done.get_results())
         job.progress(min(start + ROUND, len(chunks)), len(chunks), f"{total} items done")
     return {"items": total}
@@ -47,12 +47,12 @@ def run(payload: dict[str, Any], context: DurableContext, job: JobContext) -> di
 def handle(
     context: DurableContext, chunk: list[int], index: int, chunks: Sequence[list[int]]
 ) -> int:
-    """Work on one chunk, in a step: each branch has a context of its own."""
+    """Handle one chunk in a step. Each branch has its own context."""
     return context.step(
         lambda _: sum(call(item) for item in chunk), name="call", config=BRANCH_STEP
     )
 
 
 def call(item: int) -> int:
-    """Here you would call the other API."""
+    """Call the other API here."""
     return 1

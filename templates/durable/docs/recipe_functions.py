@@ -1,11 +1,11 @@
-"""Recipe: calling other Lambda functions, without waiting in a sandbox for their answers.
+"""Recipe: call other Lambda functions. No sandbox runs while the job waits for their answers.
 
-Its payload: `{"text": "hello"}`
+Payload: `{"text": "hello"}`
 
-Which function is not the caller's to say: the variable `TRANSLATE_FUNCTION` of WorkerFunction in
-template.yaml names it, and WorkerRole needs `lambda:InvokeFunction` for it. A durable function is
-called by version or alias. On the laptop stack, functions of this template.yaml can be called by
-their logical id.
+In template.yaml, set the variable `TRANSLATE_FUNCTION` of WorkerFunction to the function's name,
+and grant `lambda:InvokeFunction` to WorkerRole. Do not let the payload choose the function. Call a
+durable function by version or alias. On the laptop stack, use the logical id of a function in
+template.yaml.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ TRANSLATE = required("TRANSLATE_FUNCTION")
 
 
 def run(payload: dict[str, Any], context: DurableContext, job: JobContext) -> dict[str, Any]:
-    """Call one after the other; what one has answered is kept."""
+    """Call the function once per language. A replay keeps the earlier answers."""
     results: dict[str, Any] = {}
     for language in ("de", "ja"):
         try:
@@ -29,7 +29,7 @@ def run(payload: dict[str, Any], context: DurableContext, job: JobContext) -> di
                 {"text": payload["text"], "to": language},
                 name=f"translate-{language}",
             )
-        except InvokeError as error:  # it is not tried again: call it in a loop with a wait
+        except InvokeError as error:  # invoke does not retry: for that, loop with a wait
             raise PermanentError(f"no translation to {language}: {error}") from error
         job.progress(len(results), 2)
     return results

@@ -1,8 +1,8 @@
-"""Recipe: a reminder some days before a date, up to 90 days away.
+"""Recipe: remind somebody some days before a date, up to 90 days from now.
 
-An execution lasts no longer: see `Mappings` in template.yaml; Lambda allows 366 days.
+An execution ends after 90 days: see `Mappings` in template.yaml. Lambda allows 366 days.
 
-Its payload: `{"name": "contract 17", "date": "2026-12-24", "days_before": 3}`
+Payload: `{"name": "contract 17", "date": "2026-12-24", "days_before": 3}`
 """
 
 from datetime import UTC, datetime, timedelta
@@ -16,11 +16,11 @@ from jobs.context import JobContext
 from jobs.waiting import EXECUTION_TIMEOUT
 
 LONGEST = EXECUTION_TIMEOUT - 3600
-"""Seconds to wait at most: an hour is left to remind in."""
+"""The longest wait in seconds. It leaves an hour for the reminder itself."""
 
 
 def run(payload: dict[str, Any], context: DurableContext, job: JobContext) -> dict[str, Any]:
-    """Wait until the day has come, and remind."""
+    """Wait until the reminder is due, then remind."""
     seconds = context.step(lambda _: seconds_left(payload), name="look-at-the-clock")
     if seconds > 0:
         context.wait(Duration.from_seconds(seconds), name="the day")
@@ -30,7 +30,7 @@ def run(payload: dict[str, Any], context: DurableContext, job: JobContext) -> di
 
 
 def seconds_left(payload: dict[str, Any]) -> int:
-    """Return the seconds until the reminder is due. It reads the clock, so it stands in a step."""
+    """Return the seconds until the reminder is due. Call it in a step: it reads the clock."""
     date = datetime.fromisoformat(payload["date"]).replace(tzinfo=UTC)
     due = date - timedelta(days=payload["days_before"])
     seconds = int((due - datetime.now(UTC)).total_seconds())
@@ -40,5 +40,5 @@ def seconds_left(payload: dict[str, Any]) -> int:
 
 
 def remind(name: str) -> dict[str, Any]:
-    """Here you would send it."""
+    """Send the reminder here."""
     return {"reminded_of": name}

@@ -1,6 +1,6 @@
-"""Recipe: a job that goes on after a failure where it was, for hours if need be.
+"""Recipe: continue after a failure without repeating finished steps, for hours if needed.
 
-Its payload: `{"order": "4711"}`
+Payload: `{"order": "4711"}`
 """
 
 from typing import Any
@@ -21,11 +21,11 @@ FOR_HOURS = StepConfig(
         )
     )
 )
-"""For a partner that is down for hours at times. A sandbox is needed only for the attempts."""
+"""For a service that can be down for hours. Between the attempts, no sandbox runs."""
 
 
 def run(payload: dict[str, Any], context: DurableContext, job: JobContext) -> dict[str, Any]:
-    """Each step is done until it succeeds once; those before it are not done again."""
+    """Run each step until it succeeds. Earlier steps do not run again."""
     order = payload["order"]
     paid = context.step(lambda _: job.once("charge", lambda: charge(order)), name="charge")
     sent = context.step(lambda _: ship(order), name="ship", config=FOR_HOURS)
@@ -33,12 +33,12 @@ def run(payload: dict[str, Any], context: DurableContext, job: JobContext) -> di
 
 
 def charge(order: str) -> str:
-    """Here you would charge. `PermanentError` ends the job without another attempt."""
+    """Charge the customer here. `PermanentError` ends the job without another attempt."""
     if not order:
         raise PermanentError("there is no such order")
     return f"payment of {order}"
 
 
 def ship(order: str) -> str:
-    """Here you would call the partner."""
+    """Call the shipping service here."""
     return f"parcel of {order}"

@@ -160,9 +160,10 @@ def test_the_queries_ask_for_what_is_logged(running: Running, runbook: Document)
     fields |= json.loads(api[2]["AccessLogSettings"]["Format"]).keys()
     queries = [block.text for block in runbook.blocks if block.language == ""]
 
+    fields |= {"@logStream", "@message"}  # of CloudWatch Logs Insights
     assert len(queries) >= 6
     for query in queries:
-        asked = set(re.findall(r"[\w.]+", query.splitlines()[0].partition("@timestamp, ")[2]))
+        asked = set(re.findall(r"@?[\w.]+", query.splitlines()[0].partition("@timestamp, ")[2]))
         asked |= set(re.findall(r"\| filter ([\w.]+) ", query))
         assert asked <= fields, query
         for message in re.findall(r'message = "(.+?)"', query):

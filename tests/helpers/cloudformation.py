@@ -110,6 +110,8 @@ class Stack:
                 return self.parameters[name]
             case {"Fn::If": [str(condition), yes, no]}:
                 return self.resolve(yes if self._true({"Condition": condition}) else no)
+            case {"Fn::Join": [str(between), parts]} if isinstance(self.resolve(parts), str):
+                return between.join(self.resolve(parts).split(","))  # a list as it is given
             case {"Fn::FindInMap": [name, first, second]}:
                 rows = self.cloudformation["Mappings"][name][self.resolve(first)]
                 return rows[self.resolve(second)]

@@ -3,7 +3,7 @@
 A rule is a generator of faults. It comes with edits that break it, so that it can be seen to work.
 """
 
-from tests.helpers.rules import alarms, functions, http_api, queues, tables, whole
+from tests.helpers.rules import alarms, company, functions, http_api, queues, tables, whole
 from tests.helpers.rules.rule import RULES, Edit, Rule, put
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Edit",
     "Rule",
     "alarms",
+    "company",
     "functions",
     "http_api",
     "put",

@@ -733,13 +733,14 @@ def test_the_cost_adds_up(project: BakedProject) -> None:
     [
         (
             "queue",
-            "about {total:.0f} dollars with a queue and a second of work each,"
-            " of which {work:.0f} are that second",
+            "With a queue and 1 s of work per job, about {total:.0f} dollars."
+            " The work accounts for {work:.0f} dollars",
         ),
         (
             "durable",
-            "about {total:.0f} dollars with a durable function, half a second of work, a wait and"
-            " a follow-up, of which {operations:.0f} are the {count:.0f} operations",
+            "With a durable function and 0.5 s of work, a wait and a follow-up per job,"
+            " about {total:.0f} dollars. The {count:.0f} operations of each execution account for"
+            " {operations:.0f} dollars",
         ),
     ],
     ids=["queue", "durable"],

@@ -313,7 +313,7 @@ def test_the_page_tells_what_is_assumed() -> None:
 def test_a_burst_starts_no_more_executions_than_may_start() -> None:
     """The last job of the plot, which has the quota in its legend."""
     starts = QUOTAS["starts of executions"]["default"]
-    last = page.burst()[f"durable, {starts} starts a second"].ends[-1]
+    last = page.burst()[f"durable, {starts} starts per second"].ends[-1]
 
     assert last == pytest.approx((10_000 - 1) / starts + 1 + DURABLE.aside)
 

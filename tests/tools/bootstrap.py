@@ -1,9 +1,9 @@
-"""Makes .venv, with all that the kit's tests import.
+"""Create .venv with the packages that the kit's tests import.
 
     python3 tests/tools/bootstrap.py
 
-Any Python 3.8 can start it; it looks for one that is new enough. It does nothing when
-.venv is up to date, and exits 1 with a line that says what is missing.
+Runs on Python 3.8 or later, and looks for Python 3.11 or later to create .venv. Does nothing when
+.venv is up to date. Exits 1 with a line that says what is missing and how to get it.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ VENV_PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 STAMP = VENV / "installed"
 FOUND = re.compile("Collecting ")
 PYPROJECT = ROOT / "pyproject.toml"
-# The generated project's requirements, where they have their home.
+# The requirements of generated projects.
 REQUIREMENTS = (
     ROOT / "{{cookiecutter.project}}" / "requirements-dev.txt",
     ROOT / "templates" / "queue" / "src" / "requirements.txt",
@@ -31,7 +31,7 @@ REQUIREMENTS = (
 
 
 class SetupError(Exception):
-    """Something that this machine lacks; the message says how to get it."""
+    """This machine lacks something. The message says how to get it."""
 
 
 def say(text: str) -> None:
@@ -40,16 +40,16 @@ def say(text: str) -> None:
 
 
 def run(*command: object) -> None:
-    """Run a command that asks nothing. Raises SetupError when it fails; it has said why."""
+    """Run a command without input. Raises SetupError when it fails; its own output says why."""
     words = [str(word) for word in command]
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     quiet = subprocess.DEVNULL
     if subprocess.call(words, stdin=quiet, stdout=quiet, env=environment) != 0:
-        raise SetupError(f"this failed, see above: {' '.join(words)}")
+        raise SetupError(f"`{' '.join(words)}` failed. Its output above says why.")
 
 
 def succeeds(python: object, code: str) -> bool:
-    """Whether `python` is there and runs `code` without an error."""
+    """Return whether `python` exists and runs `code` without an error."""
     try:
         return subprocess.call([str(python), "-c", code], stderr=subprocess.DEVNULL) == 0
     except OSError:
@@ -57,34 +57,34 @@ def succeeds(python: object, code: str) -> bool:
 
 
 def find_python() -> str:
-    """The first Python that is new enough: this one, then those on PATH."""
+    """Return the first Python that is new enough: this one, then those on PATH."""
     names = ["python3"] + [f"python3.{minor}" for minor in range(14, OLDEST[1] - 1, -1)]
     for python in (sys.executable, *map(shutil.which, names)):
         if python and succeeds(python, f"import sys; sys.exit(sys.version_info < {OLDEST})"):
             return python
-    raise SetupError("Python 3.11 or newer is needed on PATH, as python3 or python3.11")
+    raise SetupError("No Python 3.11 or later is on PATH. Install one as python3 or python3.11.")
 
 
 def make_venv() -> None:
-    """Make .venv anew. Debian keeps a part of the module for it in a package of its own."""
+    """Create .venv again. Debian keeps a part of the venv module in a separate package."""
     if not succeeds(sys.executable, "import ensurepip"):
         if not shutil.which("apt-get") or os.geteuid() != 0:
-            raise SetupError("Python's venv is needed; on Debian: apt-get install python3-venv")
+            raise SetupError("Python has no venv module. On Debian: apt-get install python3-venv")
         say("installing python3-venv ...")
         run("apt-get", "update")
         run("apt-get", "install", "-y", "--no-install-recommends", "python3-venv")
-    say(f"making .venv with {sys.executable} ...")
+    say(f"creating .venv with {sys.executable} ...")
     run(sys.executable, "-m", "venv", "--clear", VENV)
 
 
 def install() -> None:
-    """Install what pyproject.toml and the generated project pin."""
+    """Install the packages that pyproject.toml and the generated project pin."""
     import tomllib
 
     packages = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["dependency-groups"]["dev"]
     lines = (line for file in REQUIREMENTS for line in file.read_text("utf-8").splitlines())
     packages += [line.partition("#")[0].strip() for line in lines if line[:1].isalpha()]
-    say("installing what the tests need into .venv (some minutes, once) ...")
+    say("installing the tests' packages into .venv (once, takes some minutes) ...")
     command = [str(VENV_PYTHON), "-m", "pip", "install", "--progress-bar", "off", *packages]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as pip:
         for found, line in enumerate(filter(FOUND.match, pip.stdout or ()), 1):
@@ -93,11 +93,11 @@ def install() -> None:
     if sys.stderr.isatty():
         print(file=sys.stderr)
     if pip.returncode != 0:
-        raise SetupError("pip could not install it all, see above")
+        raise SetupError("pip could not install every package. Its output above says why.")
 
 
 def main() -> int:
-    """Bring .venv up to date; return the exit status."""
+    """Bring .venv up to date and return the exit status."""
     sources = b"".join(file.read_bytes() for file in (PYPROJECT, *REQUIREMENTS))
     wanted = hashlib.sha256(sources).hexdigest()
     there = succeeds(VENV_PYTHON, "import pip")

@@ -1,9 +1,9 @@
-"""`make demo`: a job's whole life, from this template to `completed`, as it really happens.
+"""Generate a project and run one job on it, from the request to `completed`: `make demo`.
 
     python -m tests.tools.demo [--worker queue|durable] [--keep]
 
-Generates a project into a scratch folder, starts its laptop stack and sends one job through.
-Needs Python alone: no account, no container. Exits 1 when the job does not complete.
+Generates a project into a temporary folder, starts its laptop stack, and sends one job through it.
+Needs no AWS account and no container. Exits 1 when the job does not complete.
 """
 
 import argparse
@@ -66,11 +66,11 @@ def wait_for_url(project: Path, stack: "subprocess.Popen[bytes]") -> str:
         with suppress(FileNotFoundError):
             return str(json.loads(state.read_text("utf-8"))["url"])
         time.sleep(0.02)
-    sys.exit("The laptop stack did not start; its own words are above.")
+    sys.exit(f"The laptop stack of {project} did not start. Its output above says why.")
 
 
 def run(project: Path, payload: dict[str, Any]) -> bool:
-    """Send one job through the project's laptop stack; tell whether it completed."""
+    """Send one job through the project's laptop stack, and return whether it completed."""
     log = (project / "laptop-stack.log").open("wb")
     stack = subprocess.Popen(
         [sys.executable, "-m", "local", "--port", "0"], cwd=project, stdout=log

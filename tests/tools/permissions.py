@@ -1,8 +1,8 @@
-"""docs/permissions.md: what each function asks of AWS, as a table.
+"""Write the tables of docs/permissions.md: the AWS calls of each function.
 
     python -m tests.tools.permissions
 
-runs each variant's jobs and writes it anew.
+Runs jobs of each variant on the laptop stack and records their calls.
 """
 
 import re
@@ -26,7 +26,7 @@ _TITLES = {"queue": "Queue", "durable": "Durable function"}
 
 
 def tables(calls: dict[str, list["Call"]]) -> str:
-    """The generated part of the page, from each variant's calls."""
+    """Return the generated part of the page, from each variant's calls."""
     lines = [MARK]
     for worker, every in calls.items():
         lines.append(f"\n## {_TITLES[worker]}\n")
@@ -39,7 +39,7 @@ def tables(calls: dict[str, list["Call"]]) -> str:
 
 
 def _rows(calls: "Iterable[Call]") -> Iterator[tuple[str, str, str]]:
-    """Resource, actions and code: the actions that the same code takes are one row."""
+    """Yield resource, actions and code; actions of the same code share a row."""
     places: dict[tuple[str, str], list[str]] = {}
     for call in calls:
         found = places.setdefault((call.resource, call.action), [])
@@ -62,7 +62,7 @@ def _name(arn: str) -> str:
 
 
 def _place(place: str) -> str:
-    """Code by its name, such as JobStore.create or dispatch.hand_over; Lambda itself in words."""
+    """Return the name of the code, such as JobStore.create or dispatch.hand_over."""
     found = re.fullmatch(r"(?:\w+/)*(\w+)\.py: ([\w.]+)", place)
     if not found:
         return place
@@ -71,7 +71,7 @@ def _place(place: str) -> str:
 
 
 def main() -> None:
-    """Write the page anew, from the mark on."""
+    """Write the page again, from the mark on."""
     sys.path.append(str(KIT / "{{cookiecutter.project}}"))  # where `local` is
     sys.dont_write_bytecode = True
     from tests.helpers.permissions.calls import record

@@ -1,4 +1,4 @@
-"""`python -m tests.tools.prepare [RUNTIME …]`: gets ready what the container tests need."""
+"""Install what the container tests need: `python -m tests.tools.prepare [RUNTIME ...]`."""
 
 import sys
 
@@ -8,7 +8,7 @@ from tests.helpers.support.sam import SAM
 
 
 def main(runtimes: list[str]) -> int:
-    """Finds or makes engine, image, Python and SAM; says which. Returns the exit code."""
+    """Find or install the container engine, images, Pythons and SAM CLI; return the exit status."""
     try:
         for runtime in runtimes:
             print(containers.runtime_image(runtime).describe())

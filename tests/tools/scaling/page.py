@@ -1,4 +1,4 @@
-"""Write what the model answers into docs/scaling.md and its plots.
+"""Write the model's results into docs/scaling.md and its plots.
 
 python -m tests.tools.scaling.page
 """
@@ -49,25 +49,25 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def short(value: float) -> str:
-    """Return two digits of a number."""
+    """Return a number with two significant digits."""
     rounded = float(f"{value:.2g}")
     return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:g}"
 
 
 def span(seconds: float) -> str:
-    """Return a time as people say it."""
+    """Return a duration with a readable unit."""
     if seconds >= 120:
         return f"{short(seconds / 60)} min"
     return f"{short(seconds)} s" if seconds >= 10 else f"{float(f'{seconds:.3g}'):g} s"
 
 
 def total(variant: Variant, load: Load) -> float:
-    """Return the dollars for a million jobs."""
+    """Return the cost of a million jobs in dollars."""
     return sum(cost(variant, load).values())
 
 
 def lowest(variant: Variant, load: Load) -> tuple[str, float]:
-    """Return the quota that is used up first, and at which rate."""
+    """Return the quota that is used up first, and the rate in jobs per second."""
     return next(iter(ceilings(variant, load).items()))
 
 
@@ -87,11 +87,11 @@ def answers(variant: Variant) -> str:
             runs = (play(load, took, limit), first)
             times = [f"{span(run.percentile(50))} / {span(run.percentile(99))}" for run in runs]
             times.append(short(max(first.waiting(moment) for moment in range(int(FIRST)))))
-        reached = "" if most >= rate else f"{short(most)} a second: {name}"
+        reached = "" if most >= rate else f"{short(most)} per second: {name}"
         cells = [f"{rate:,}", f"{work:g} s", reached, told, *times]
         rows.append([*cells, f"{total(variant, load):,.0f}"])
-    head = ["Jobs a second", "Work", "As generated, stops at", "Raise to", "p50 / p99, warm"]
-    return table([*head, "p50 / p99, first 10 min", "Waiting then", "$ a million"], rows)
+    head = ["Jobs per second", "Work per job", "Limit as generated", "Raise to", "p50 / p99, warm"]
+    return table([*head, "p50 / p99, first 10 min", "Most waiting", "$ per million jobs"], rows)
 
 
 def quotas() -> str:
@@ -106,12 +106,12 @@ def quotas() -> str:
         source = quota["source"]
         page = source.rpartition("/")[2].removesuffix(".html")
         rows.append([*cells, f"[{page}]({source})" if "//" in source else source])
-    head = ["Quota", "Default", "What exceeds it", *(f"{work:g} s" for work in WORK)]
+    head = ["Quota", "Default", "If exceeded", *(f"{work:g} s" for work in WORK)]
     return table([*head, f"Source, read {CONSTANTS['read']}"], rows)
 
 
 def summary() -> str:
-    """Return the answers in words."""
+    """Return the summary of the results."""
     stops = [[short(lowest(v, Load(1, w))[1]) for w in WORK] for v in (QUEUE, DURABLE)]
     some, much = SUDDEN, Load(10_000, 1)
     slow = [
@@ -127,37 +127,38 @@ def summary() -> str:
     return "\n".join(
         (
             "- **Queue: raise `WorkerConcurrency` first.** As generated,"
-            f" {QUOTAS['WorkerConcurrency']['default']} workers do {stops[0][0]} jobs a second of"
-            f" 0.1 s, {stops[0][1]} of 1 s, {stops[0][2]} of 60 s. The rest waits in the queue.",
-            f"- **Durable: {stops[1][0]} jobs a second** may start, whatever they do; beyond that,"
-            f" `POST` answers 503. Of jobs that compute for 60 s, {stops[1][2]} a second use up"
-            " Lambda's concurrency, and the API's with it.",
-            "- **A queue takes its time to gather workers.** When"
-            f" {some.rate:,} jobs of 1 s begin to arrive each second, 1 % of those of the first ten"
-            f" minutes take more than {slow[0]}, with quotas raised; in the durable variant,"
-            f" {slow[1]}.",
-            f"- **{much.rate:,} jobs a second** are within reach if each computes for about a"
-            " second. With 60 s they would keep"
-            f" {short(needs(QUEUE, Load(10_000, 60))['WorkerConcurrency'])} sandboxes busy: let"
-            " something else compute, and a durable job wait for its answer.",
-            "- **Polling can cost more than jobs.** Asked for every two seconds, a job of 60 s has"
-            f" {asked.gets} status requests. That fills API Gateway at"
-            f" {short(ceilings(QUEUE, asked)['API Gateway requests'])} jobs a second, and costs"
-            f" {short(polling)} dollars more for a million.",
+            f" {QUOTAS['WorkerConcurrency']['default']} workers complete {stops[0][0]} jobs per"
+            f" second when each job takes 0.1 s, {stops[0][1]} when it takes 1 s, and"
+            f" {stops[0][2]} when it takes 60 s. Further jobs wait in the queue.",
+            f"- **Durable: at most {stops[1][0]} jobs start per second**, however long they take."
+            f" Above that rate, `POST` answers 503. At {stops[1][2]} jobs per second that compute"
+            " for 60 s each, the jobs use all of Lambda's concurrency, including the API's share.",
+            "- **A queue adds workers slowly.** Suppose that"
+            f" {some.rate:,} jobs of 1 s begin to arrive each second, with raised quotas. In the"
+            f" first ten minutes, 1 % of the jobs take more than {slow[0]}. In the durable variant,"
+            f" 1 % take more than {slow[1]}.",
+            f"- **{much.rate:,} jobs per second** are possible if each computes for about 1 s. If"
+            " each computes for 60 s, they keep"
+            f" {short(needs(QUEUE, Load(10_000, 60))['WorkerConcurrency'])} sandboxes busy. Move"
+            " the computation to another service, and let a durable job wait for the answer.",
+            "- **Polling can cost more than the jobs.** If callers poll every two seconds, a job of"
+            f" 60 s has {asked.gets} status requests. API Gateway then reaches its quota at"
+            f" {short(ceilings(QUEUE, asked)['API Gateway requests'])} jobs per second, and a"
+            f" million jobs cost {short(polling)} dollars more.",
             "- **Each write counts the whole job.** With"
-            f" {large.data // 2_000} KB of payload and as much result, a job takes"
-            f" {write_units(QUEUE, large)} write units instead of {units}: one table is full at"
-            f" {short(ceilings(QUEUE, large)['writes to a table'])} jobs a second, and a million"
-            f" jobs cost {short(total(QUEUE, large))} dollars.",
-            f"- **A new table grows by doubling.** It takes {new:,} write units a second at once;"
-            f" {much.rate:,} jobs need {much.rate * units:,}. That is {growing:g} minutes of"
-            " rising load, or warm throughput bought beforehand.",
+            f" {large.data // 2_000} KB of payload and {large.data // 2_000} KB of result, a job"
+            f" uses {write_units(QUEUE, large)} write units instead of {units}. One table reaches"
+            f" its quota at {short(ceilings(QUEUE, large)['writes to a table'])} jobs per second,"
+            f" and a million jobs cost {short(total(QUEUE, large))} dollars.",
+            f"- **A new table doubles its capacity step by step.** It accepts {new:,} write units"
+            f" per second at first, and {much.rate:,} jobs per second need {much.rate * units:,}."
+            f" Raise the load over {growing:g} minutes, or set the table's warm throughput before.",
         )
     )
 
 
 def paces() -> str:
-    """Return how fast workers are added, and what the plots take for given."""
+    """Return how fast workers are added, and what the plots assume."""
     first, added, by_pollers, sandboxes = (
         f"{known('speed', name):,.0f}"
         for name in (
@@ -169,19 +170,19 @@ def paces() -> str:
     )
     most, starts = (QUOTAS[name] for name in ("WorkerConcurrency", "starts of executions"))
     return (
-        f"A queue's mapping begins with {first} workers, adds {added} a minute, and ends at"
-        f" `WorkerConcurrency`, {most['most']:,} at most; the load of the first plot needs"
-        f" {needs(QUEUE, SUDDEN)['WorkerConcurrency']:,.0f}. Provisioned pollers add {by_pollers} a"
-        " minute, and more of them are there from the beginning if you pay for them. A function"
-        f" that is invoked asynchronously has {sandboxes} sandboxes at once, and {sandboxes} more"
-        " every 10 s. In the first plot all other quotas are raised. In the second,"
-        f" {starts['default']} executions may start in a second, and callers repeat what was"
-        " answered with 503."
+        f"The event source mapping of a queue starts with {first} workers and adds {added} per"
+        f" minute, up to `WorkerConcurrency`, which is at most {most['most']:,}. The load of the"
+        f" first plot needs {needs(QUEUE, SUDDEN)['WorkerConcurrency']:,.0f} workers. Provisioned"
+        f" pollers add {by_pollers} workers per minute, and you can pay for more of them from the"
+        f" start. A function that is invoked asynchronously has {sandboxes} sandboxes at once and"
+        f" adds {sandboxes} every 10 s. The first plot assumes that all other quotas are raised. In"
+        f" the second plot, {starts['default']} executions start per second, and callers repeat"
+        " requests that were answered with 503."
     )
 
 
 def ceiling_chart(variant: Variant) -> str:
-    """Draw up to which rate each quota is enough, over the work time."""
+    """Draw the rate at which each quota is used up, over the work time."""
     works = [0.1 * 1.1**n for n in range(97)]
     reached = [ceilings(variant, Load(1, work)) for work in works]
     lines = [
@@ -189,13 +190,13 @@ def ceiling_chart(variant: Variant) -> str:
         for name in QUOTAS  # those of both variants first, so in the same colours
         if name in reached[0] and name not in ("SNS messages", "reads of a new table")
     ]
-    x = Axis("seconds of work", (0.1, 1, 10, 100, 900), logarithmic=True)
-    y = Axis("jobs a second", (0.01, 0.1, 1, 10, 100, 1_000, 10_000, 100_000), logarithmic=True)
-    return chart(f"Where each default quota ends, {variant.name}", x, y, lines)
+    x = Axis("seconds of work per job", (0.1, 1, 10, 100, 900), logarithmic=True)
+    y = Axis("jobs per second", (0.01, 0.1, 1, 10, 100, 1_000, 10_000, 100_000), logarithmic=True)
+    return chart(f"Rate at which each default quota is used up, {variant.name}", x, y, lines)
 
 
 def ramp_chart() -> str:
-    """Draw how many jobs wait when a load sets in."""
+    """Draw how many jobs wait after a load begins."""
     load, lines, most = SUDDEN, [], QUOTAS["WorkerConcurrency"]["most"]
     for name, variant, limit, opens in (
         (f"queue, {most:,} workers", QUEUE, most, of_queue),
@@ -205,18 +206,23 @@ def ramp_chart() -> str:
     ):
         run = play(load, load.work + variant.aside, limit, opens, FIRST)
         lines.append(Line(name, [(at / 60, run.waiting(at)) for at in range(0, 601, 5)]))
-    y = Axis("jobs that wait", range(0, 140_001, 20_000))
-    return chart("From no load to 1,000 jobs of 1 s a second", Axis("minutes", range(11)), y, lines)
+    y = Axis("waiting jobs", range(0, 140_001, 20_000))
+    return chart(
+        "From no load to 1,000 jobs per second, 1 s of work each",
+        Axis("minutes", range(11)),
+        y,
+        lines,
+    )
 
 
 def burst() -> dict[str, Run]:
-    """Run a burst: a queue takes it whole, executions start as fast as they may."""
+    """Run a burst: a queue accepts it at once, executions start at the quota's rate."""
     starts, runs = QUOTAS["starts of executions"]["default"], {}
     for name, variant, gap, limit, opens in (
         ("queue, 10 workers", QUEUE, 0.0, 10, of_queue),
         ("queue, 100 workers", QUEUE, 0.0, 100, of_queue),
         ("queue, 1,000 workers", QUEUE, 0.0, 1_000, of_queue),
-        (f"durable, {starts} starts a second", DURABLE, 1 / starts, 1_000, of_function),
+        (f"durable, {starts} starts per second", DURABLE, 1 / starts, 1_000, of_function),
     ):
         arrivals, took = (n * gap for n in range(10_000)), 1 + variant.aside
         runs[name] = simulate(arrivals, partial(float, took), limit, opens=opens)
@@ -224,18 +230,18 @@ def burst() -> dict[str, Run]:
 
 
 def burst_chart() -> str:
-    """Draw how a burst is worked off."""
+    """Draw how the unfinished jobs of a burst decrease."""
     lines = []
     for name, run in burst().items():
         left = [(end, 10_000 - n) for n, end in enumerate(sorted(run.ends), start=1)]
         lines.append(Line(name, [(1, 10_000), *left[::50], left[-1]]))
     x = Axis("seconds", (1, 10, 100, 1_000, 2_000), logarithmic=True)
-    y = Axis("jobs not finished", range(0, 10_001, 2_000))
-    return chart("10,000 jobs of 1 s at a stroke", x, y, lines)
+    y = Axis("unfinished jobs", range(0, 10_001, 2_000))
+    return chart("10,000 jobs at once, 1 s of work each", x, y, lines)
 
 
 def made() -> dict[Path, str]:
-    """Return every generated file with what belongs into it."""
+    """Return the content of every generated file."""
     page = PAGE.read_text(encoding="utf-8")
     for name, text in (
         ("summary", summary()),

@@ -27,10 +27,11 @@ test: setup check ## Run every test; gets Python, SAM and containers ready by it
 test-fast: setup ## Run the tests that need neither containers nor minutes
 	$(BIN)/python $(PYTEST) -m "not container and not proof"
 
-check: setup ## Check the kit's own Python: style, format, types
+check: setup ## Check the kit's Python (style, format, types) and the English of its Markdown
 	$(BIN)/python -m ruff check
 	$(BIN)/python -m ruff format --check
 	$(BIN)/python -m mypy
+	$(BIN)/python -m tests.tools.prose
 
 demo: setup ## Generate a project and watch one job go from 202 to completed
 	@$(BIN)/python -m tests.tools.demo --worker $(WORKER)

@@ -1,0 +1,123 @@
+"""Check the English of Markdown files with Harper, offline, and name each fault's file and line.
+
+What Harper knows nothing of, such as the terms of AWS, is in an exceptions file: see `Exceptions`.
+https://writewithharper.com
+"""
+
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.helpers.support import tools
+from tests.helpers.support.machine import CACHE, run
+
+_HERE = Path(__file__).parent
+_CLEAN = CACHE / "grammar-clean"
+"""Holds an empty file for each text without a fault, so that Harper does not read it again."""
+
+
+@dataclass(frozen=True)
+class Exceptions:
+    """The words that are right, the rules that do not apply, and the passages that may stand.
+
+    A file in TOML: `words`, a list; `rules`, each with the reason why it is off; `accepted`, each
+    a passage with the reason why it is right; what Harper marks within it is no fault.
+    """
+
+    words: tuple[str, ...]
+    rules: Mapping[str, str]
+    accepted: Mapping[str, str]
+
+    @classmethod
+    def read(cls, path: Path) -> "Exceptions":
+        """Read an exceptions file."""
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        return cls(tuple(data["words"]), data["rules"], data["accepted"])
+
+    def places(self, text: str) -> list[tuple[int, int]]:
+        """Return where the accepted passages are in a text; a line break is a space."""
+        return [
+            found.span()
+            for passage in self.accepted
+            for found in re.finditer(r"\s+".join(map(re.escape, passage.split())), text)
+        ]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A passage that Harper marks; printed as file:line, message and suggestion."""
+
+    path: Path
+    line: int
+    rule: str
+    passage: str
+    message: str
+    suggestions: tuple[str, ...]
+
+    def __str__(self) -> str:
+        told = f'{self.path}:{self.line}: "{self.passage}": {self.message} [{self.rule}]'
+        suggestions = " or ".join(f'"{text}"' for text in self.suggestions if text)
+        return f"{told} Suggestion: {suggestions}." if suggestions else told
+
+
+def check(paths: Iterable[Path], exceptions: Exceptions) -> list[Fault]:
+    """Return the faults of Markdown files. Raises SetupError when Harper cannot be installed."""
+    pins = (_HERE / "package-lock.json").read_text(encoding="utf-8")
+    texts = {path: path.read_text(encoding="utf-8") for path in paths}
+    marks = {path: _CLEAN / _digest(pins, repr(exceptions), text) for path, text in texts.items()}
+    changed = [path for path in texts if not marks[path].exists()]
+    faults = []
+    for path, lints in zip(changed, _lint([texts[p] for p in changed], exceptions), strict=True):
+        found = _faults(path, texts[path], lints, exceptions)
+        if not found:
+            _CLEAN.mkdir(parents=True, exist_ok=True)
+            marks[path].touch()
+        faults += found
+    return faults
+
+
+def _lint(texts: list[str], exceptions: Exceptions) -> list[list[dict[str, Any]]]:
+    """Return what Harper marks in each text."""
+    if not texts:
+        return []
+    node, packages = tools.npm_packages("grammar", _HERE)
+    code = (_HERE / "lint.mjs").read_text(encoding="utf-8")
+    command = (node, "--input-type=module", "--eval", code)  # so that it finds the packages
+
+    def mark(some: list[str]) -> Any:
+        asked = {"words": exceptions.words, "rules_off": [*exceptions.rules], "texts": some}
+        return json.loads(run(*command, cwd=packages, stdin=json.dumps(asked)).stdout)
+
+    found: list[list[dict[str, Any]]] = [[] for _ in texts]
+    with ThreadPoolExecutor() as pool:  # Harper uses one core: two of them take half the time
+        found[::2], found[1::2] = pool.map(mark, (texts[::2], texts[1::2]))
+    return found
+
+
+def _faults(
+    path: Path, text: str, lints: list[dict[str, Any]], exceptions: Exceptions
+) -> list[Fault]:
+    """Return what Harper marks in one text outside of accepted passages, in its order."""
+    places = exceptions.places(text)
+    return [
+        Fault(
+            path,
+            text.count("\n", 0, lint["start"]) + 1,
+            lint["rule"],
+            " ".join(text[lint["start"] : lint["end"]].split()),
+            lint["message"],
+            tuple(lint["suggestions"]),
+        )
+        for lint in sorted(lints, key=lambda lint: int(lint["start"]))
+        if not any(start <= lint["start"] and lint["end"] <= end for start, end in places)
+    ]
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -1,13 +1,17 @@
 # A thin cover: every recipe is a plain command that also works without make.
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-fast check demo bench mutants
+.PHONY: help setup test test-fast check demo bench prove load mutants
 
 # Any Python 3 will do to start with: bootstrap.py finds one that is new enough.
 PYTHON ?= python3
-# For `make demo` and `make mutants`: queue or durable.
+# For `make demo`, `prove`, `load` and `mutants`: queue or durable.
 WORKER ?= queue
 # Two processes: half of the tests wait most of the time. Their groups: see tests/conftest.py.
 PYTEST := -m pytest -n 2 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0 --durations 10
+# For `make prove` and `load`: a generated project; without one, they generate a fresh one.
+PROJECT ?=
+JOBS ?= 500
+SEED ?= 1
 ifeq ($(OS),Windows_NT)
 BIN := .venv/Scripts
 else
@@ -38,6 +42,12 @@ demo: setup ## Generate a project and watch one job go from 202 to completed
 
 bench: setup ## Measure the budgets; fails when one is exceeded
 	@$(BIN)/python -m tests.tools.bench
+
+prove: setup ## Run JOBS synthetic jobs under injected faults on PROJECT; check the promises
+	@$(BIN)/python -m tests.tools.prove $(if $(PROJECT),"$(PROJECT)",--worker $(WORKER)) --jobs $(JOBS) --seed $(SEED)
+
+load: setup ## Send 1,000 jobs in bursts to PROJECT; fail when one is lost
+	@$(BIN)/python -m tests.tools.prove.load $(if $(PROJECT),"$(PROJECT)",--worker $(WORKER))
 
 mutants: setup ## Change src/jobs/ in small ways; the tests must notice (most of an hour)
 	@$(BIN)/python -m tests.tools.mutation --worker $(WORKER)

@@ -14,7 +14,7 @@ Suite = tuple[str, str, str]
 
 SUITES: list[Suite] = [
     (worker, auth, folder)
-    for folder in ("tests/contract", "tests/unit", "tests/local", "tests/prove")
+    for folder in ("tests/contract", "tests/unit", "tests/local")
     for worker in ("durable", "queue")
     for auth in QUESTIONS["auth"]
     if auth == QUESTIONS["auth"][0] or folder in ("tests/contract", "tests/unit")

@@ -1,7 +1,4 @@
-"""The campaign's work: what `src/work.py` is while the promises are proven.
-
-It tells the witness of every step and of every side effect, and does what its scenario says.
-"""
+"""The campaign's work.py. It logs each step and side effect, and fails as its scenario says."""
 
 import time
 import uuid
@@ -10,11 +7,11 @@ from typing import Any
 
 from aws_durable_execution_sdk_python import DurableContext, StepContext
 from aws_durable_execution_sdk_python.config import Duration, WaitForCallbackConfig
-
 from jobs import JobCancelled, PermanentError
 from jobs.context import JobContext
-from tests.prove.faults import KILLED_BEFORE, TIMED_OUT
-from tests.prove.sandbox import strike, tell
+
+from tests.tools.prove.fault_injector import log, strike
+from tests.tools.prove.faults import KILLED_BEFORE, TIMED_OUT
 
 STEP_SECONDS = 0.1
 SPARE_SECONDS = 1.5
@@ -23,15 +20,15 @@ ANSWER = WaitForCallbackConfig(timeout=Duration.from_seconds(300))
 
 
 def run(payload: dict[str, Any], context: DurableContext, job: JobContext) -> dict[str, Any]:
-    """Work, wait, then do two side effects once; fail on the way if the scenario says so."""
-    tell("run", attempt=job.attempt)
+    """Work, wait, then do two side effects once; fail where the scenario says so."""
+    log("run", attempt=job.attempt)
     context.step(partial(toil, payload, job), name="toil")
     if payload.get("asks"):
         context.wait_for_callback(lambda callback_id, _: None, name="answer", config=ANSWER)
     else:
         context.wait(Duration.from_seconds(1), name="pause")
     receipts = [context.step(partial(once, payload, job, name), name=name) for name in EFFECTS]
-    tell("ran", attempt=job.attempt)
+    log("ran", attempt=job.attempt)
     return {"attempt": job.attempt, "receipts": receipts}
 
 
@@ -40,9 +37,9 @@ def toil(payload: dict[str, Any], job: JobContext, _: StepContext) -> None:
     fails, last = payload.get("fails", "never"), payload.get("steps", 1)
     stuck = strike("work", KILLED_BEFORE, TIMED_OUT)
     for step in range(1_000 if stuck else last):
-        tell("step", str(step), attempt=job.attempt)
+        log("step", str(step), attempt=job.attempt)
         time.sleep(STEP_SECONDS)
-        if not payload.get("quiet"):  # a look at the job is due only when no report was
+        if not payload.get("quiet"):  # the worker looks at the job only when it reports no progress
             job.progress(step + 1, last)
         if not stuck and job.remaining() < SPARE_SECONDS:
             break  # on a busy machine
@@ -61,9 +58,9 @@ def once(payload: dict[str, Any], job: JobContext, name: str, _: StepContext) ->
 
 
 def do(name: str, attempt: int, broken: bool) -> str:
-    """Do a side effect: the witness sees it, and its receipt is kept."""
+    """Do a side effect: log it, and return a receipt."""
     if broken:
         raise ConnectionError(f"attempt {attempt}: the bank does not answer")
     receipt = uuid.uuid4().hex
-    tell("effect", name, receipt, attempt)
+    log("effect", name, receipt, attempt)
     return receipt

@@ -1,7 +1,7 @@
-"""The outside witness: a file to which every sandbox appends what it does, before it goes on.
+"""The effect log: a file to which every sandbox appends what it does, before it goes on.
 
-One line is one write to a file opened for appending, so a sandbox that is killed leaves whole
-lines, and the order of lines is the order of what happened.
+Each entry is one write to a file opened for appending. A sandbox that is killed leaves whole
+entries, and their order is the order of events.
 """
 
 import json
@@ -16,16 +16,17 @@ NOBODY = -1
 
 
 @dataclass(frozen=True)
-class Line:
-    """One thing that happened to one job.
+class Entry:
+    """One event in the life of one job.
 
     kind     name                         what
     call     of the AWS call              HTTP status of the answer
     sent     of the call that sent it     a message, to the queue or to the topic
-    fault    of the call it struck at     see `faults.Fault`
+    fault    of the call that it struck   see `faults.Fault`
     effect   of the side effect           a receipt
     run      -                            - (the work has begun; `step` and `ran` follow)
-    odd      what was not foreseen        -
+    unnamed  an AWS call that points.py lacks  -
+    other    of an AWS call to a resource of the user's own
     """
 
     kind: str
@@ -35,32 +36,39 @@ class Line:
     attempt: int = 0
     function: str = ""
     invocation: str = ""
+    terminal: bool = False
+    """Whether a call sets a terminal status."""
     t: float = field(default_factory=time.monotonic)
-    """Seconds of the machine's own clock, whatever the sandbox's is made to show."""
+    """Seconds of the machine's own clock, whatever the sandbox's clock shows."""
 
     @property
     def accepted(self) -> bool:
         """Whether this is a call that AWS carried out."""
         return self.kind == "call" and self.what.startswith("2")
 
+    @property
+    def ends_job(self) -> bool:
+        """Whether this call made the job terminal."""
+        return self.accepted and self.terminal
 
-class Witness:
+
+class EffectLog:
     """The file. Writers and readers may be in different processes."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         self._read = 0
 
-    def write(self, line: Line) -> None:
-        """Append a line."""
-        os.write(self._file, json.dumps(asdict(line)).encode() + b"\n")
+    def write(self, entry: Entry) -> None:
+        """Append an entry."""
+        os.write(self._file, json.dumps(asdict(entry)).encode() + b"\n")
 
-    def news(self) -> Iterator[Line]:
-        """Read what was written since the last time."""
+    def read_new(self) -> Iterator[Entry]:
+        """Read the entries written since the last time."""
         while chunk := os.pread(self._file, 1 << 20, self._read):
             whole = chunk[: chunk.rfind(b"\n") + 1]
             self._read += len(whole)
             for text in whole.splitlines():
-                yield Line(**json.loads(text))
+                yield Entry(**json.loads(text))
             if not whole:
                 return

@@ -1,4 +1,4 @@
-"""What of the campaign depends on the engine: here, an SQS queue."""
+"""SQS as a campaign needs it: parameters, fault cases of its own, repeated deliveries."""
 
 import hashlib
 import json
@@ -8,7 +8,8 @@ from typing import Any
 
 from local.poller import record
 from local.stack import Stack
-from tests.prove.faults import (
+from tests.tools.prove.engine import Engine
+from tests.tools.prove.faults import (
     API,
     DEAD_LETTERS,
     KILLED_AFTER,
@@ -16,26 +17,12 @@ from tests.prove.faults import (
     LOST,
     TRIES,
     WORKER,
-    Card,
     Fault,
-    Scenario,
+    FaultCase,
 )
+from tests.tools.prove.queue.points import CALLS
 
-PARAMETERS = {"WorkerTimeout": "5", "MaxAttempts": "5", "RetryBaseSeconds": "1"}
-VISIBILITY_SECONDS = {"JobsQueue": 12, "DeadLetterQueue": 8}
-"""Instead of 30 and 180, so that a proof takes minutes; longer than a lease, which is 10 s."""
-
-WAITS = "a message that was not deleted comes back after 12 s here, 30 s or more on AWS"
-
-GIVEN_UP = "AttemptLost"
-"""What the error of a job says whose attempts all ended without a word."""
-
-RIVALS = frozenset({API, WORKER, DEAD_LETTERS})
-"""Functions whose conditional writes may be refused: others may write to the job at that moment."""
-
-SCENARIOS: dict[str, Scenario] = {}
-
-_TORN = (
+_KILLED = (
     Fault(WORKER, "claim", KILLED_AFTER),
     Fault(WORKER, "work", KILLED_BEFORE),
     Fault(WORKER, "once begins", KILLED_AFTER),
@@ -44,43 +31,47 @@ _TORN = (
 )
 _CLOCKS = ((60, 0), (-60, 0), (0, 60))
 
-CARDS = (
+_CASES = (
     *(
-        Card("killed, clocks a minute apart", "completes", (fault,), clocks)
-        for fault in _TORN
+        FaultCase("killed, clocks a minute apart", "completes", (fault,), clocks)
+        for fault in _KILLED
         for clocks in _CLOCKS
     ),
     *(
-        Card("given up, clocks a minute apart", "fails always", clocks=clocks)
+        FaultCase("given up, clocks a minute apart", "fails always", clocks=clocks)
         for clocks in ((60,), (-60,), *_CLOCKS)
     ),
-    Card("two deliveries at once", "completes", copies="send"),
-    Card("two deliveries at once", "takes long", copies="send"),
-    Card("delivery during the work", "takes long", copies="claim"),
-    Card("delivery after the end", "completes", copies="complete"),
-    Card("delivery after the end", "fails for good", copies="fail"),
-    Card("delivery between two attempts", "fails once", copies="release"),
-    Card("delivery after the cancellation", "is cancelled", copies="stop"),
-    Card("old deliveries after a retry, newest first", "is retried", copies="retry"),
-    Card("old deliveries after a retry, newest first", "is retried", copies="complete"),
-    Card("delivery on a clock that is ahead", "works in silence", clocks=(0, 60), copies="claim"),
-    Card("delivery on a clock that is behind", "works in silence", clocks=(0, -60), copies="claim"),
-    Card(
-        "the owner does not come back, the job neither",
+    FaultCase("two deliveries at once", "completes", copies="send"),
+    FaultCase("two deliveries at once", "takes long", copies="send"),
+    FaultCase("delivery during the work", "takes long", copies="claim"),
+    FaultCase("delivery after the end", "completes", copies="complete"),
+    FaultCase("delivery after the end", "fails for good", copies="fail"),
+    FaultCase("delivery between two attempts", "fails once", copies="release"),
+    FaultCase("delivery after the cancellation", "is cancelled", copies="stop"),
+    FaultCase("old deliveries after a retry, newest first", "is retried", copies="retry"),
+    FaultCase("old deliveries after a retry, newest first", "is retried", copies="complete"),
+    FaultCase(
+        "delivery on a clock that is ahead", "works in silence", clocks=(0, 60), copies="claim"
+    ),
+    FaultCase(
+        "delivery on a clock that is behind", "works in silence", clocks=(0, -60), copies="claim"
+    ),
+    FaultCase(
+        "the client does not repeat its request",
         "completes",
         (Fault(API, "send", LOST, TRIES), Fault(WORKER, "claim", KILLED_BEFORE, TRIES)),
-        patient=False,
+        repeats=False,
     ),
 )
 
 
 def deliver_again(stack: Stack, messages: list[str]) -> None:
-    """Deliver a job's messages once more, at once, and send them once more to the queue."""
+    """Deliver a job's messages once more at once, and send them to the queue once more."""
     url, arn = stack.aws.queue_url("JobsQueue"), stack.aws.queue_arn("JobsQueue")
     for body in messages:
         message = {
             "MessageId": str(uuid.uuid4()),
-            "ReceiptHandle": "of a delivery that has been superseded",
+            "ReceiptHandle": "superseded",
             "Body": body,
             "MD5OfBody": hashlib.md5(body.encode()).hexdigest(),
             "Attributes": {"ApproximateReceiveCount": "1"},
@@ -95,10 +86,10 @@ def busy(stack: Stack) -> bool:
     return any(jobs[state] for state in ("visible", "in_flight", "delayed"))
 
 
-def floor(stack: Stack, jobs: int, callers: int) -> None:
-    """Send the requests that jobs cost, to the emulated AWS and past all functions.
+def send_floor(stack: Stack, jobs: int, callers: int) -> None:
+    """Send the AWS calls of the sample's jobs without running a function.
 
-    Those of the sample: accept, claim, one side effect, complete, announce.
+    Each job: accept, claim, one side effect, complete, announce.
     """
     sqs, dynamodb = stack.aws.client("sqs"), stack.aws.client("dynamodb")
     queue = sqs.create_queue(QueueName="floor")["QueueUrl"]
@@ -129,3 +120,20 @@ def floor(stack: Stack, jobs: int, callers: int) -> None:
     with ThreadPoolExecutor(callers) as pool:
         list(pool.map(accept, range(jobs)))
         list(pool.map(run, range(jobs)))
+
+
+ENGINE = Engine(
+    name="queue",
+    calls=CALLS,
+    parameters={"WorkerTimeout": "5", "MaxAttempts": "5", "RetryBaseSeconds": "1"},
+    # Instead of 30 s and 180 s; longer than a lease, which is 10 s.
+    visibility_seconds={"JobsQueue": 12, "DeadLetterQueue": 8},
+    waits="a message that was not deleted comes back after 12 s here, 30 s or more on AWS",
+    given_up="AttemptLost",
+    rivals=frozenset({API, WORKER, DEAD_LETTERS}),
+    scenarios={},
+    cases=_CASES,
+    deliver_again=deliver_again,
+    busy=busy,
+    send_floor=send_floor,
+)

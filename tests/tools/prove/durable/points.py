@@ -1,8 +1,8 @@
-"""Every AWS call that the functions make, by name: the points at which a crash can tear a job.
+"""Every AWS call that the functions make, by name: the points at which a fault can strike.
 
-A function is killed before and after each of them; each is throttled, loses its answer, or is
-refused. A call that is not here fails the campaign: name it, and say what leads to it. What a crash
-beside it does is then proven with the rest. The usual crash points, in these names:
+The campaign kills a function before and after each call. It throttles the call, loses its answer,
+or lets its condition fail. A call that is missing here fails the campaign: give it a name, and say
+which scenario leads to it. The usual crash points, by these names:
 
     before the claim                         WorkerFunction killed before "claim"
     after it                                 after "claim"
@@ -15,10 +15,8 @@ beside it does is then proven with the rest. The usual crash points, in these na
     between store and hand-over              ApiFunction killed after "store"
 """
 
-import json
-from typing import Any
-
-from tests.prove.faults import (
+from tests.tools.prove.engine import Calls
+from tests.tools.prove.faults import (
     API,
     DEAD_LETTERS,
     DENIED,
@@ -31,7 +29,7 @@ from tests.prove.faults import (
 
 _NEVER_DONE = Fault(WORKER, "work", KILLED_BEFORE, 100)
 
-CALLS: dict[str, dict[str, Call]] = {
+CALLS: Calls = {
     API: {
         "store": Call("PutItem JobsTable"),
         "send": Call("Invoke"),
@@ -95,15 +93,3 @@ CALLS: dict[str, dict[str, Call]] = {
         ),
     },
 }
-
-
-def job_of(event: Any) -> str | int | None:
-    """Return which job an event is about: its id, or the number that its owner gave it."""
-    if "Records" in event:
-        return str(json.loads(event["Records"][0]["body"])["job_id"])
-    if "InitialExecutionState" in event:
-        begun = event["InitialExecutionState"]["Operations"][0]["ExecutionDetails"]
-        return str(json.loads(begun["InputPayload"])["job_id"])
-    if "job_id" in event.get("pathParameters", {}):
-        return str(event["pathParameters"]["job_id"])
-    return int(json.loads(event["body"])["number"])

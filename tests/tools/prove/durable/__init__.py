@@ -1,0 +1,1 @@
+"""Durable functions: jobs as executions."""

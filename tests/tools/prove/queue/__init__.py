@@ -1,0 +1,1 @@
+"""The SQS queue: jobs as messages."""

@@ -8,7 +8,6 @@ from tests.tools.prove.engine import ENGINES, KIT_RESOURCES, Engine, load_engine
 from tests.tools.prove.fault_plan import assign, every_case, scenarios
 from tests.tools.prove.faults import KILLS, WORKER, Fault
 
-
 NOT_CALLED_BY_THE_KIT = {"AlarmTopic", "FollowUpTopic"}
 """CloudWatch sends to the one, the sample's work.py to the other."""
 

@@ -5,16 +5,14 @@ What is found here would be found on AWS by an execution that fails after its wa
 
 import json
 import re
-import textwrap
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-import work
 from tests import samples
 from tests.needed import needed
-from tests.unit.executions import Execution, Executions, NotDeterministic, executions, replay
+from tests.unit.executions import Execution, Executions, executions, replay
 
 
 @pytest.fixture(scope="module")
@@ -63,47 +61,3 @@ def test_a_replay_fails_as_the_first_run_failed(engine: Executions, sample: str)
 
     with pytest.raises(Exception, match=re.escape((execution.job.error or {})["message"])):
         replay(execution)
-
-
-TRAPS = {
-    "a name with the time in it": """
-        import time
-        def run(payload, context, job):
-            context.step(lambda _: 1, name=f"at-{time.time():.6f}")
-            return {}""",
-    "a decision by chance": """
-        import itertools
-        chance = itertools.count()
-        def run(payload, context, job):
-            if next(chance) % 2:
-                context.step(lambda _: 1, name="heads")
-            return {}""",
-    "a step that is left out": """
-        import itertools
-        chance = itertools.count(1)
-        def run(payload, context, job):
-            context.step(lambda _: 1, name="always")
-            if next(chance) % 2:
-                context.step(lambda _: 1, name="heads")
-            return {}""",
-    "a date": """
-        from datetime import datetime
-        def run(payload, context, job):
-            return {"today": datetime.now().date().isoformat()}""",
-}
-
-
-@pytest.mark.parametrize("trap", TRAPS)
-def test_a_run_that_is_not_deterministic_is_found(
-    engine: Executions, trap: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module: dict[str, Any] = {}
-    exec(textwrap.dedent(TRAPS[trap]), module)
-    monkeypatch.setattr(work, "run", module["run"])
-    execution = ended(engine, {})
-
-    try:
-        again = replay(execution)
-    except NotDeterministic:
-        return
-    assert again != execution.job.result

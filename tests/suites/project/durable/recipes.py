@@ -8,9 +8,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-
 import work
 from jobs import PermanentError
+
 from tests.unit.executions import Execution, Executions, executions, replay
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -22,7 +22,7 @@ def announce(job):
     pass
 
 
-_handle = handler
+sound_handler = handler
 
 
 def handler(event, context):
@@ -36,7 +36,7 @@ def handler(event, context):
         UpdateExpression="SET note = :note",
         ExpressionAttributeValues={":note": {"S": "x"}},
     )
-    return _handle(event, context)
+    return sound_handler(event, context)
 """
 """For src/worker.py: it announces nothing, and makes a write that points.py does not name."""
 
@@ -84,14 +84,14 @@ def handler(event, context):
 
 UPLOAD = """
 
-_answer = handler
+kit_handler = handler
 
 
 def handler(event, context):
     import boto3
 
     boto3.client("s3").put_object(Bucket="reportsbucket", Key="last", Body=b"\\xff")
-    return _answer(event, context)
+    return kit_handler(event, context)
 """
 """For src/api.py: each request writes to the user's bucket."""
 

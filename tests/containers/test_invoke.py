@@ -567,7 +567,6 @@ def test_a_bare_command_reaches_the_laptop_stack(house: Stage, tmp_path: Path) -
     Only the options that stand for a registry are added, where there is none.
     """
     project = Path(shutil.copytree(house.project.path, tmp_path / "jobs-api"))
-    state = project / ".local" / "state.json"
     stack = subprocess.Popen(
         [sys.executable, "-m", "local", "--containers", "--port", "0"],
         cwd=project,
@@ -576,6 +575,7 @@ def test_a_bare_command_reaches_the_laptop_stack(house: Stage, tmp_path: Path) -
         text=True,
     )
     try:
+        state = project / ".local" / f"stack-{stack.pid}.json"
         until(lambda: state.exists() or stack.poll() is not None, 60)
         options = ["--skip-pull-image"]
         if house.image.origin == "stand-in":

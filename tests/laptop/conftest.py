@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.laptop.projects import write_project
+from tests.laptop.commands import Project
+from tests.laptop.projects import until, write_project
 
 
 @pytest.fixture
@@ -23,3 +24,14 @@ def run(tmp_path: Path) -> Iterator[Callable[..., Any]]:
             return stacks.enter_context(Stack(folder, **options))
 
         yield start
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    made = Project(tmp_path / "shop")
+    yield made
+    for process in made.started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+    until(lambda: not made.processes())

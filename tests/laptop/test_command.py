@@ -2,15 +2,10 @@
 
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
-import sys
-import threading
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -18,175 +13,8 @@ import pytest
 from local import __main__ as command_line
 from local import __version__
 from local.processes import descendants
-from tests.laptop.projects import function, http, queue, sqs, until, write_project
-
-API = """
-    import json, os, threading, time, urllib.request
-    import boto3
-
-    table = boto3.resource("dynamodb").Table(os.environ["JOBS_TABLE"])
-    jobs = boto3.resource("sqs").Queue(os.environ["JOBS_QUEUE_URL"])
-
-    def handler(event, context):
-        key, arn = event["routeKey"], event["requestContext"]["authorizer"]["iam"]["userArn"]
-        if key == "POST /jobs":
-            job = json.loads(event["body"])
-            new = {"owner": arn, "status": "queued", "created_at": "2030", "attempts": 1}
-            table.put_item(Item={**job, **new})
-            jobs.send_message(MessageBody=json.dumps(job))
-            print("accepted", job["job_id"])
-            return {"statusCode": 202, "body": "{}"}
-        job = table.get_item(Key={"job_id": event["pathParameters"]["job_id"]})["Item"]
-        if job["owner"] != arn:
-            return {"statusCode": 404, "body": json.dumps({"detail": "not yours"})}
-        if job["status"] != "failed":
-            return {"statusCode": 409, "body": json.dumps({"detail": "it has not failed"})}
-        body = json.dumps({"job_id": job["job_id"], "status": "queued"})
-        return {"statusCode": 202, "body": body}
-"""
-WORKER = """
-    import json, os, subprocess, sys, threading, time
-    import boto3
-
-    table = boto3.resource("dynamodb").Table(os.environ["JOBS_TABLE"])
-
-    def handler(event, context):
-        job = json.loads(event["Records"][0]["body"])
-        if job.get("leak"):
-            subprocess.Popen(["sleep", "300"], start_new_session=True)
-        if job.get("hang"):
-            time.sleep(300)
-        status = "failed" if job.get("poison") else "completed"
-        changed = {"status": {"Action": "PUT", "Value": status}}
-        table.update_item(Key={"job_id": job["job_id"]}, AttributeUpdates=changed)
-        if job.get("poison"):
-            raise LookupError("poison")
-"""
-VARIABLES = {"JOBS_TABLE": {"Ref": "JobsTable"}, "JOBS_QUEUE_URL": {"Ref": "JobsQueue"}}
-RESOURCES: dict[str, Any] = {
-    "Parameters.": {"Size": {"Type": "Number", "Default": 1, "MaxValue": 3}},
-    "Globals.": {"Function": {"Environment": {"Variables": VARIABLES}, "Timeout": 600}},
-    "Api": {
-        "Type": "AWS::Serverless::HttpApi",
-        "Properties": {"Auth": {"DefaultAuthorizer": "AWS_IAM"}},
-    },
-    "ApiFunction": function("api.handler", http("POST /jobs"), http("POST /jobs/{job_id}/retry")),
-    "WorkerFunction": function("worker.handler", sqs("JobsQueue", BatchSize={"Ref": "Size"})),
-    "JobsTable": {
-        "Type": "AWS::Serverless::SimpleTable",
-        "Properties": {"PrimaryKey": {"Name": "job_id", "Type": "String"}},
-    },
-    "JobsQueue": queue(
-        VisibilityTimeout=600,
-        RedrivePolicy={
-            "deadLetterTargetArn": {"Fn::GetAtt": ["Dead", "Arn"]},
-            "maxReceiveCount": 1,
-        },
-    ),
-    "Dead": queue(),
-    "Nightly": {"Type": "AWS::Scheduler::Schedule", "Properties": {}},
-    "Alarm": {"Type": "AWS::CloudWatch::Alarm", "Properties": {}},
-}
-
-
-class Project:
-    """A project of its own folder, with the package inside, as generated ones have it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.path = write_project(folder, RESOURCES, {"api": API, "worker": WORKER})
-        self.tmp = folder.parent / "tmp"
-        self.tmp.mkdir()
-        package = Path(command_line.__file__).parent
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(package, self.path / "local", ignore=ignored)
-        (self.path / "events").mkdir()
-        event = {"routeKey": "POST /jobs", "body": '{"job_id": "it\'s one"}'}
-        (self.path / "events" / "create.json").write_text(json.dumps(event), encoding="utf-8")
-        self.started: list[subprocess.Popen[str]] = []
-
-    def command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", "local", *arguments]
-
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self.command(*arguments), cwd=self.path, capture_output=True, text=True, timeout=60
-        )
-
-    def start(self, *arguments: str) -> "Running":
-        process = subprocess.Popen(
-            self.command("--port", "0", *arguments),
-            cwd=self.path,
-            env={**os.environ, "TMPDIR": str(self.tmp)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            # As a shell starts what it puts into the background: ignoring Ctrl-C.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
-        )
-        self.started.append(process)
-        return Running(self, process)
-
-    def processes(self) -> list[str]:
-        """Return the command lines of all processes that run code of this project."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit() and int(entry.name) != os.getpid():
-                try:
-                    command = (entry / "cmdline").read_bytes().decode()
-                    state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
-                    folder = os.readlink(entry / "cwd")
-                except OSError:
-                    continue
-                if state not in "ZX" and str(self.path) in command + folder:
-                    found.append(command)
-        return found
-
-
-class Running:
-    """A stack in a process of its own."""
-
-    def __init__(self, project: Project, process: "subprocess.Popen[str]") -> None:
-        self.project = project
-        self.process = process
-        self.screen: list[str] = []
-        assert process.stdout
-        assert process.stderr
-        patience = threading.Timer(60, process.kill)
-        patience.start()
-        try:
-            while not self.screen or not self.screen[-1].startswith("  curl"):
-                line = process.stdout.readline()
-                assert line, [*self.screen, process.stderr.read()]
-                self.screen.append(line.rstrip("\n"))
-        finally:
-            patience.cancel()
-        self.state = json.loads((project.path / ".local" / "state.json").read_text())
-        self.url: str = self.state["url"]
-
-    def post(self, **job: Any) -> None:
-        headers = {"X-Local-Caller": job.pop("caller", "local")}
-        assert httpx.post(f"{self.url}/jobs", json=job, headers=headers).status_code == 202
-
-    def job(self, job_id: str) -> Any:
-        jobs = httpx.get(f"{self.url}/_local/jobs").json()
-        return next(j for j in jobs if j["job_id"] == job_id)
-
-    def end(self, number: signal.Signals) -> int:
-        self.process.send_signal(number)
-        out, _ = self.process.communicate(timeout=20)
-        self.screen += out.splitlines()
-        return self.process.returncode
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Iterator[Project]:
-    made = Project(tmp_path / "shop")
-    yield made
-    for process in made.started:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
-    until(lambda: not made.processes())
+from tests.laptop.commands import Project, Running, one_line
+from tests.laptop.projects import until
 
 
 @pytest.fixture(scope="module")
@@ -205,7 +33,7 @@ def test_it_ends_at_once_and_leaves_nothing(project: Project, number: signal.Sig
     assert (project.path / ".local" / "env.json").exists()
     assert running.end(number) == 0
     assert project.processes() == []
-    assert not (project.path / ".local" / "state.json").exists()
+    assert project.states() == []
     assert running.screen[-1] == "ended"
     assert list(project.tmp.iterdir()) == []
 
@@ -264,12 +92,6 @@ def test_the_curl_line_works(running: Running) -> None:
     assert running.job("it's one")["owner"].endswith("user/local")
 
 
-def one_line(done: "subprocess.CompletedProcess[str]") -> str:
-    assert (done.returncode, done.stdout) == (2, "")
-    (line,) = done.stderr.splitlines()
-    return line
-
-
 def test_a_taken_port_is_one_line(project: Project) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
@@ -288,7 +110,13 @@ def test_a_taken_port_is_one_line(project: Project) -> None:
             "template.yaml",
             "Resources: {F: {Type: AWS::Serverless::Function, Properties: {Runtime: python3.13,"
             " Handler: worker.handler, CodeUri: src, Timeout: soon}}}",
-            "something in template.yaml is not as expected: ValueError: ",
+            "local: F.Timeout is soon. Use a whole number.",
+        ),
+        (
+            "template.yaml",
+            "Resources: {F: {Type: AWS::Serverless::Function, Properties: {Runtime: python3.13,"
+            " Handler: worker.handler, CodeUri: src, Environment: 3}}}",
+            "something in template.yaml is not as expected: AttributeError: ",
         ),
         (
             "template.yaml",
@@ -318,6 +146,10 @@ def test_what_cannot_start_is_one_line(project: Project, file: str, text: str, l
     ("arguments", "line"),
     [
         (["--parameter", "Size"], "local: --parameter Size: write it as NAME=VALUE"),
+        (
+            ["--parameter", "Size=1.5"],
+            "local: WorkerFunction.Event0.BatchSize is 1.5 (parameter Size). Use a whole number.",
+        ),
         (["--parameter", "Size=4"], "local: parameter Size=4: must be at most 3"),
         (["--parameter", "Other=4"], "no parameter Other; there are: Size"),
         (["--port", "99999"], "local: --port must be 0 to 65535"),

@@ -263,3 +263,36 @@ def test_it_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
         assert alive(server)
         os.kill(owner.pid, signal.SIGKILL)
     until(lambda: not alive(server))
+
+
+DEPTHS = """
+import sys, time
+from moto.sqs.models import sqs_backends
+from local import moto_server
+
+if "slow" not in sys.argv:
+    moto_server._make_moto_faster()
+sqs = sqs_backends["000000000000"]["us-east-1"]
+for depth in (1, 400):
+    sqs.create_queue(f"deep-{depth}", {}, VisibilityTimeout="600")
+    for _ in range(depth + 20):
+        sqs.send_message(f"deep-{depth}", "body")
+    start = time.process_time()
+    for _ in range(20):
+        assert len(sqs.receive_message(f"deep-{depth}", 1, 0, 600)) == 1
+    print(time.process_time() - start)
+"""
+
+
+def test_a_deep_queue_is_not_slow() -> None:
+    """moto's own receive takes 30 times as long from 400 messages as from one."""
+    places = os.pathsep.join(sys.path)
+    done = subprocess.run(
+        [sys.executable, "-c", DEPTHS],
+        env={**os.environ, "PYTHONPATH": places},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    shallow, deep = map(float, done.stdout.split())
+    assert deep < 8 * shallow

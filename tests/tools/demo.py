@@ -60,7 +60,7 @@ def call(url: str, payload: dict[str, Any] | None = None) -> dict[str, Any]:
 
 def wait_for_url(project: Path, stack: "subprocess.Popen[bytes]") -> str:
     """Return the URL of the laptop stack once it is ready."""
-    state = project / ".local" / "state.json"
+    state = project / ".local" / f"stack-{stack.pid}.json"
     end = time.monotonic() + PATIENCE
     while stack.poll() is None and time.monotonic() < end:
         with suppress(FileNotFoundError):

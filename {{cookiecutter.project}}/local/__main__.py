@@ -3,10 +3,15 @@
 Its output is for people; `jobs`, `dead-letters` and `retry` speak JSON with --json.
 """
 
+from __future__ import annotations  # so that an older Python comes as far as `main`
+
 import argparse
 import contextlib
+import importlib.util
+import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,21 +19,28 @@ import time
 from http.client import HTTPException
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
-from urllib.request import Request, urlopen
+from urllib.request import ProxyHandler, Request, build_opener
 
 from . import __version__
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 PROJECT = Path(__file__).resolve().parent.parent
-STATE = PROJECT / ".local" / "state.json"
+STATES = PROJECT / ".local"
+"""Holds a file for each stack of this project that runs: stack-PID.json."""
 ENVIRONMENT = PROJECT / ".local" / "env.json"
 _COLOURS = {"log": "\033[2m{}\033[0m", "warning": "\033[33m{}\033[0m", "event": "{}"}
 _ROUTINE = {  # what Powertools adds to every line
     "location", "timestamp", "service", "cold_start", "function_name", "function_memory_size",
     "function_arn", "function_request_id", "xray_trace_id", "stack_trace", "exception_name",
+    "logger", "requestId",
 }  # fmt: skip
-_ACCEPTED = 202
+_NEEDED = ("awslambdaric", "boto3", "flask", "moto", "werkzeug", "yaml")
+_OLDEST_PYTHON = (3, 11)
+_ACCEPTED, _NOT_FOUND = 202, 404
 _VERSION = f"laptop stack {__version__}"
 
 
@@ -41,6 +53,15 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if os.name == "nt":
             raise UsageError("needs Linux or macOS; on Windows, run it inside WSL")
+        if sys.version_info < _OLDEST_PYTHON:
+            here = ".".join(map(str, sys.version_info[:2]))
+            raise UsageError(
+                f"needs Python 3.11 or newer, and this is {here}."
+                " Run `make setup PYTHON=python3.13`, then `make local`"
+            )
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):  # what the screen cannot show becomes "?"
+                stream.reconfigure(errors="replace")
         arguments = _parser().parse_args(argv)
         return int(arguments.run(arguments))
     except UsageError as error:
@@ -76,10 +97,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _serve(arguments: argparse.Namespace) -> int:
-    try:
-        from .stack import InitError, Stack, TemplateError
-    except ModuleNotFoundError as error:
-        raise UsageError(f"{error.name} is not installed; run `make setup`") from None
+    if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
+        raise UsageError(f"not installed: {', '.join(missing)}. Run `make setup`")
+    from .stack import InitError, Stack, TemplateError
+
     if wrong := [p for p in arguments.parameter if "=" not in p]:
         raise UsageError(f"--parameter {wrong[0]}: write it as NAME=VALUE")
     if not 0 <= arguments.port <= 65_535:
@@ -94,9 +115,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     try:
         with Stack(PROJECT, parameters, **options, host=host, echo=_show) as stack:
             stack.aws.write_sam_environment(ENVIRONMENT)
-            state = STATE.with_suffix(".new")  # nobody shall read half of it
-            state.write_text(json.dumps({"url": stack.url, "pid": os.getpid()}), encoding="utf-8")
-            state.replace(STATE)
+            _note(stack.url)
             for line in _greeting(stack, host):
                 _print(line)
             while True:
@@ -112,10 +131,39 @@ def _serve(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         _print("\nended")
     finally:
-        with contextlib.suppress(OSError):
-            if json.loads(STATE.read_text(encoding="utf-8"))["pid"] == os.getpid():
-                STATE.unlink()
+        _state(os.getpid()).unlink(missing_ok=True)
     return 0
+
+
+def _state(pid: int) -> Path:
+    return STATES / f"stack-{pid}.json"
+
+
+def _note(url: str) -> None:
+    """Write down where this stack runs, for `_ask`, and forget stacks that were killed."""
+    for path in STATES.glob("stack-*.json"):
+        if not _runs(path):
+            path.unlink(missing_ok=True)
+    new = STATES / f"{os.getpid()}.new"  # renamed when complete, so that nobody reads half of it
+    new.write_text(json.dumps({"url": url}), encoding="utf-8")
+    new.replace(_state(os.getpid()))
+
+
+def _runs(path: Path) -> bool:
+    """Tell whether the stack that wrote a file still runs."""
+    try:
+        os.kill(int(path.stem.partition("-")[2]), 0)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _urls() -> Iterator[str]:
+    """Yield the addresses of this project's stacks, the newest first."""
+    paths = [path for path in STATES.glob("stack-*.json") if _runs(path)]
+    for path in sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True):
+        with contextlib.suppress(OSError, ValueError, LookupError, TypeError):  # not one of ours
+            yield str(json.loads(path.read_text(encoding="utf-8"))["url"])
 
 
 def _show(kind: str, function: str, line: str) -> None:
@@ -137,10 +185,13 @@ def _readable(line: str) -> list[str]:
         entry = json.loads(line)
     except ValueError:
         return [line]
-    if not isinstance(entry, dict) or not entry.keys() & {"_aws", "message"}:
+    if not isinstance(entry, dict) or not entry.keys() & {"_aws", "message", "errorMessage"}:
         return [line]
     if "_aws" in entry:
         return []
+    if "errorMessage" in entry:  # an exception, in the runtime's own JSON
+        entry["message"] = f"{entry.pop('errorType', '')}: {entry.pop('errorMessage')}"
+        entry["exception"] = "".join(entry.pop("stackTrace", []))
     told = [str(entry.pop(key)) for key in ("level", "message") if key in entry]
     trace = str(entry.pop("exception", "")).splitlines()
     others = [f"{k}={v}" for k, v in entry.items() if k not in _ROUTINE]
@@ -165,6 +216,8 @@ def _greeting(stack: Any, host: str) -> list[str]:
         lines.append(f"  ! {here} here, {', '.join(sorted(others))} on Lambda")
     if idle := ", ".join(f"{n} {kind}" for kind, n in stack.template.without_effect().items()):
         lines.append(f"  without effect here: {idle}")
+    if ignored := ", ".join(stack.template.ignored()):
+        lines.append(f"  properties without effect here: {ignored}")
     if host != "127.0.0.1":
         lines.append(f"  ! the emulated AWS is open to containers, at {host}:{stack.aws.port}")
         if stack.durable:
@@ -201,15 +254,16 @@ def _bridge() -> str:
 
 def _ask(path: str, headers: dict[str, str] | None = None, method: str = "GET") -> tuple[int, Any]:
     """Ask the stack that runs; returns the status and the JSON of the answer."""
-    try:
-        url = json.loads(STATE.read_text(encoding="utf-8"))["url"]
+    direct = build_opener(ProxyHandler({}))  # whatever proxy the shell names
+    for url in _urls():
         request = Request(url + path, headers=headers or {}, method=method)
-        with urlopen(request, timeout=60) as answer:
-            return answer.status, json.load(answer)
-    except HTTPError as error:
-        return error.code, json.load(error)
-    except (OSError, HTTPException):
-        raise UsageError("no stack runs here; start it with `python -m local`") from None
+        with contextlib.suppress(OSError, HTTPException, ValueError):  # it has just ended
+            try:
+                with direct.open(request, timeout=60) as answer:
+                    return answer.status, json.load(answer)
+            except HTTPError as error:
+                return error.code, json.load(error)
+    raise UsageError("no stack runs here; start it with `python -m local`")
 
 
 def _list(arguments: argparse.Namespace, path: str, form: str) -> int:
@@ -218,7 +272,7 @@ def _list(arguments: argparse.Namespace, path: str, form: str) -> int:
         print(json.dumps(found, indent=2))
         return 0
     for item in found:
-        print(form.format(**{"attempts": 0, **item}))
+        print(form.format(**{"attempts": 0, "status": "no status", **item}))
     what = path.replace("-", " ")
     print(f"{len(found)} {what if len(found) != 1 else what.removesuffix('s')}")
     return 0
@@ -229,16 +283,23 @@ def _jobs(arguments: argparse.Namespace) -> int:
 
 
 def _dead_letters(arguments: argparse.Namespace) -> int:
-    return _list(arguments, "dead-letters", "{queue}  received {received} times  {body}")
+    code = _list(arguments, "dead-letters", "{queue}  received {received} times  {body}")
+    queues = [queue for queue in _ask("/_local/state")[1]["queues"] if queue["dead_letter"]]
+    if (hidden := sum(queue["in_flight"] for queue in queues)) and not arguments.json:
+        print(f"{hidden} more in flight: a function has received them and not deleted them")
+    return code
 
 
 def _retry(arguments: argparse.Namespace) -> int:
     job = next((j for j in _ask("/_local/jobs")[1] if j["job_id"] == arguments.job_id), None)
     if job is None:
         raise UsageError(f"no job {arguments.job_id}; see `python -m local jobs`")
-    caller = str(job.get("owner", "")).rpartition("/")[2]
-    headers = {"X-Local-Caller": caller} if caller else {}
-    status, answer = _ask(f"/jobs/{arguments.job_id}/retry", headers, "POST")
+    status, answer = _NOT_FOUND, dict[str, Any]()
+    for caller in _callers(str(job.get("owner", ""))):
+        headers = {"X-Local-Caller": caller} if caller else {}
+        status, answer = _ask(f"/jobs/{arguments.job_id}/retry", headers, "POST")
+        if status != _NOT_FOUND:
+            break
     if arguments.json:
         print(json.dumps(answer, indent=2))
     elif status == _ACCEPTED:
@@ -247,6 +308,11 @@ def _retry(arguments: argparse.Namespace) -> int:
         why = answer.get("detail") or answer.get("message")
         print(f"local: {arguments.job_id} cannot be retried: {why}", file=sys.stderr)
     return 0 if status == _ACCEPTED else 1
+
+
+def _callers(owner: str) -> list[str]:
+    """Return who may be meant by an owner: the name as it is, or what follows a part of an ARN."""
+    return [owner, *(owner[match.end() :] for match in re.finditer("/", owner))]
 
 
 if __name__ == "__main__":

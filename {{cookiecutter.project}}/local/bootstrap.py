@@ -76,6 +76,14 @@ class _Client(LambdaRuntimeClient):  # type: ignore[misc]
         return [f"thread {getattr(t, 'name', t)!r} at {_place(now[t])}" for t in new]
 
 
+def _log_record(self: Any, message: str, frame_type: Any = None) -> None:
+    """Write one log record, and end its line, which a traceback at its end does not.
+
+    Lambda's own sink frames each record, so there the next one cannot join it.
+    """
+    sys.stdout.write(message if message.endswith("\n") else f"{message}\n")
+
+
 def _place(innermost: Any) -> str:
     """Return the innermost line of the user's own code in a stack, else the innermost line."""
     root, frame = os.environ["LAMBDA_TASK_ROOT"] + "/", innermost
@@ -125,6 +133,7 @@ def main() -> None:
     sys.path.insert(0, os.environ["LAMBDA_TASK_ROOT"])
     if calls := os.environ.get("LOCAL_CALLS"):
         _note_calls(calls)
+    setattr(bootstrap.StandardLogSink, "log", _log_record)  # noqa: B010 - a method, to mypy
     bootstrap.run(os.environ["_HANDLER"], _Client(channel))
 
 

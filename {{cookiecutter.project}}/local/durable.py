@@ -10,7 +10,6 @@ https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
 
 import http.client
 import json
-import os
 import re
 import socket
 import subprocess
@@ -25,11 +24,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from .emulator import CREDENTIALS, KEY, LOOPBACK, Emulator
-from .processes import Guard, kill_tree
+from .emulator import LOOPBACK, Emulator, make_client, server_environment
+from .processes import Guard, kill_tree, patience
 from .sandbox import Invocation, Runner
 from .server import Answer, Server
 from .template import ACCOUNT, FUNCTION, REGION, Template, TemplateError
@@ -40,6 +38,8 @@ _STARTS_SECONDS = 20.0
 _LOOK_SECONDS = 2.0  # after which the end of an execution is noticed at the latest
 _MOMENT_SECONDS = 0.5
 _SHOWN = 20
+_LATEST = "$LATEST"
+_PUBLISHED = "1"  # the version behind an alias; a stack lives for one version
 _JSON = ("content-type", "application/json")
 _UNSETTLED = ("FAILED", "STOPPED", "TIMED_OUT")
 
@@ -53,6 +53,11 @@ class DurableFunction:
     timeout: int
     retention_days: int
     dead_letters: str
+
+    @property
+    def qualifiers(self) -> tuple[str, ...]:
+        """What may follow the function's name: its alias, or $LATEST."""
+        return (self.alias, _LATEST)
 
 
 @dataclass
@@ -75,17 +80,21 @@ def durable_functions(template: Template) -> dict[str, DurableFunction]:
     """
     found = {}
     for logical_id, _, raw in template.resources(FUNCTION):
+        merged = template.with_globals("Function", raw)
         wanted = ("DurableConfig", "AutoPublishAlias", "DeadLetterQueue")
-        properties = template.resolve({key: raw[key] for key in wanted if key in raw})
+        properties = template.resolve({key: merged[key] for key in wanted if key in merged})
         if "DurableConfig" not in properties:
             continue
         config, name = properties["DurableConfig"], template.name(logical_id)
-        timeout, days = int(config["ExecutionTimeout"]), config.get("RetentionPeriodInDays", 14)
-        if not 1 <= timeout <= 31_622_400 or not 1 <= int(days) <= 90:
+        timeout = template.whole(config["ExecutionTimeout"], f"{logical_id}.ExecutionTimeout")
+        days = template.whole(
+            config.get("RetentionPeriodInDays", 14), f"{logical_id}.RetentionPeriodInDays"
+        )
+        if not 1 <= timeout <= 31_622_400 or not 1 <= days <= 90:
             raise TemplateError(f"{logical_id}: DurableConfig is out of range: {config}")
         target = (properties.get("DeadLetterQueue") or {}).get("TargetArn", "")
         alias = str(properties.get("AutoPublishAlias", ""))
-        found[name] = DurableFunction(name, alias, timeout, int(days), target)
+        found[name] = DurableFunction(name, alias, timeout, days, target)
     return found
 
 
@@ -165,18 +174,16 @@ class Durable:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, **CREDENTIALS},
+            env=server_environment(),
             start_new_session=True,
         )
         self._guard = Guard()
         self._guard.add(self._process.pid)
-        self._client = boto3.Session(KEY, KEY, region_name=REGION).client(
-            "lambda", endpoint_url=self.emulator_url
-        )
+        self._client = make_client("lambda", self.emulator_url)
 
     def wait(self) -> None:
         """Wait until the emulator is up. Raises `TemplateError` when it does not come up."""
-        ends = time.monotonic() + _STARTS_SECONDS
+        ends = time.monotonic() + patience(_STARTS_SECONDS)
         while time.monotonic() < ends and self._process and self._process.poll() is None:
             try:
                 self._forward("GET", "/health", b"")
@@ -236,7 +243,7 @@ class Durable:
     def _invoke(self, target: str, headers: Any, body: bytes) -> Answer:
         name, _, qualifier = target.partition(":")
         durable, runner = self.functions.get(name), self._runners.get(name)
-        if runner is None or (qualifier and durable and qualifier != durable.alias):
+        if runner is None or (qualifier and durable and qualifier not in durable.qualifiers):
             return _error(404, "ResourceNotFoundException", f"Function not found: {target}")
         try:
             event = json.loads(body or b"{}")
@@ -247,20 +254,24 @@ class Durable:
             if not qualifier:
                 why = "You cannot invoke a durable function using an unqualified ARN."
                 return _error(400, "InvalidParameterValueException", why)
-            return self._begin(durable, headers, body)
+            return self._begin(durable, qualifier, headers, body)
         source = "execution" if durable else "invoke"
         future = runner.invoke(event, source)
         if headers.get("x-amz-invocation-type") == "Event":  # a failure is not tried again here
             return 202, [], b""
+        version = _PUBLISHED if durable and qualifier not in ("", _LATEST) else _LATEST
+        told = [("x-amz-executed-version", version)]
         invocation: Invocation = future.result()
         if durable and (invocation.error or invocation.result.get("Status") != "PENDING"):
             self._look_at(event["DurableExecutionArn"])
         if invocation.error:
-            failed = [("x-amz-function-error", "Unhandled")]
-            return 200, failed, json.dumps(invocation.error).encode()
-        return 200, [], (invocation.payload or "null").encode()
+            told += [("x-amz-function-error", "Unhandled")]
+            return 200, told, json.dumps(invocation.error).encode()
+        return 200, told, (invocation.payload or "null").encode()
 
-    def _begin(self, function: DurableFunction, headers: Any, body: bytes) -> Answer:
+    def _begin(
+        self, function: DurableFunction, qualifier: str, headers: Any, body: bytes
+    ) -> Answer:
         name = headers.get("x-amz-durable-execution-name") or str(uuid.uuid4())
         asynchronous = headers.get("x-amz-invocation-type") == "Event"
         with self._names:
@@ -277,6 +288,8 @@ class Durable:
         told = [("x-amz-durable-execution-arn", execution.arn)]
         if asynchronous:
             return 202, told, b""
+        version = _LATEST if qualifier == _LATEST else _PUBLISHED
+        told += [("x-amz-executed-version", version)]
         while execution.status == "RUNNING" and not self._closed:
             time.sleep(0.02)
         found = self._client.get_durable_execution(DurableExecutionArn=execution.arn)

@@ -44,6 +44,29 @@ CREDENTIALS = {
 _KEYS = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "LocalSecondaryIndexes")
 
 
+def server_environment() -> dict[str, str]:
+    """Return this shell's environment for an emulator: no AWS settings of it, and no proxy."""
+    own = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}
+    return {k: v for k, v in own.items() if not k.lower().endswith("_proxy")} | CREDENTIALS
+
+
+def make_client(service: str, url: str) -> Any:
+    """Return a boto3 client of an emulated service.
+
+    Nothing of the shell reaches it: no profile, no settings file, no proxy.
+    """
+    import boto3  # late, so that the server starts while this is loading
+    from botocore.config import Config
+    from botocore.session import Session
+
+    files = dict.fromkeys(("config_file", "credentials_file"), (None, None, os.devnull, None))
+    core = Session({**files, "profile": (None, None, None, None)})
+    session = boto3.Session(KEY, KEY, region_name=REGION, botocore_session=core)
+    # An empty dictionary of proxies keeps botocore from asking the environment for some.
+    config = Config(retries={"total_max_attempts": 1}, max_pool_connections=50, proxies={})
+    return session.client(service, endpoint_url=url, config=config)
+
+
 class Emulator:
     """Emulated DynamoDB, SQS, SNS and S3 that hold what a template declares.
 
@@ -97,14 +120,13 @@ class Emulator:
         self.template = self.template.at(self.url)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by the garbage collector
         numbers = [s.fileno() for s in listening]
-        others = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}
         self._process = subprocess.Popen(
             [sys.executable, "-P", Path(__file__).with_name("moto_server.py"), *map(str, numbers)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=self._errors,
             pass_fds=numbers,
-            env={**others, **CREDENTIALS, "MOTO_ACCOUNT_ID": ACCOUNT},
+            env={**server_environment(), "MOTO_ACCOUNT_ID": ACCOUNT},
             start_new_session=True,
         )
         self._guard = Guard()
@@ -132,20 +154,10 @@ class Emulator:
             raise TemplateError(f"the emulated AWS ended: {why}")
 
     def client(self, service: str) -> Any:
-        """Return a boto3 client of the emulated service (the same one at every call)."""
+        """Return a boto3 client of an emulated service (the same one at every call)."""
         if service not in self._clients:
-            import boto3  # here, so that the server starts while this is loading
-            from botocore.config import Config
-            from botocore.session import Session
-
-            # Nothing of this machine's own settings: no profile, no files.
-            files = dict.fromkeys(
-                ("config_file", "credentials_file"), (None, None, os.devnull, None)
-            )
-            core = Session({**files, "profile": (None, None, None, None)})
-            session = boto3.Session(KEY, KEY, region_name=REGION, botocore_session=core)
-            config = Config(retries={"total_max_attempts": 1}, max_pool_connections=50)
-            self._clients[service] = session.client(service, endpoint_url=self.url, config=config)
+            port = self.endpoints.get(f"AWS_ENDPOINT_URL_{service.upper()}", self.port)
+            self._clients[service] = make_client(service, f"http://{LOOPBACK}:{port}")
         return self._clients[service]
 
     def queue_url(self, logical_id: str) -> str:
@@ -196,7 +208,8 @@ class Emulator:
                 sqs.create_queue(QueueName=template.name(name), Attributes=attributes)
             for name, queue in queues.items():  # a redrive policy names a queue that has to exist
                 if policy := queue.get("RedrivePolicy"):
-                    policy = {**policy, "maxReceiveCount": int(policy["maxReceiveCount"])}
+                    received = template.whole(policy["maxReceiveCount"], f"{name}.maxReceiveCount")
+                    policy = {**policy, "maxReceiveCount": received}
                     redrive = {"RedrivePolicy": json.dumps(policy)}
                     sqs.set_queue_attributes(QueueUrl=self.queue_url(name), Attributes=redrive)
             for name, topic in template.resolved(TOPIC).items():

@@ -75,7 +75,8 @@ def routes(template: Template) -> tuple[list[Route], list[str]]:
             key = path if path == "$default" else f"{method} {path}"
             if str(p.get("PayloadFormatVersion", "2.0")) != "2.0":
                 unsupported.append(f"{function.name}.{event_name}.PayloadFormatVersion")
-            seconds = int(p.get("TimeoutInMillis", _TIMEOUT * 1000)) / 1000
+            where = f"{function.name}.{event_name}.TimeoutInMillis"
+            seconds = template.whole(p.get("TimeoutInMillis", 30_000), where) / 1000
             found.append(Route(key, function.name, authorizer, seconds))
     return sorted(found, key=lambda route: route.rank), unsupported
 

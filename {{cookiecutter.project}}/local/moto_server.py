@@ -8,6 +8,7 @@ import functools
 import logging
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ from moto.moto_server.werkzeug_app import (
     MotoRequestHandler,
     create_backend_app,
 )  # fmt: skip
+from moto.sqs import models as sqs_models
 from moto.sqs.models import SQSBackend
 from werkzeug.serving import make_server
 
@@ -35,12 +37,32 @@ def _receive_in_order(self: Any, queue_name: str, *args: Any, **options: Any) ->
     return _receive(self, queue_name, *args, **options)
 
 
-def _cache_what_is_constant() -> None:
-    """Spare a quarter of every request: two things that moto works out each time."""
+def _is_retained(self: Any, queue_name: str, message: Any) -> bool:
+    """Tell whether a queue still keeps a message.
+
+    moto builds every attribute of the queue for this, which looks at every message several times.
+    """
+    period = float(self.get_queue(queue_name).message_retention_period)
+    return bool(period + message.sent_timestamp / 1000 > time.time())
+
+
+def _make_moto_faster() -> None:
+    """Replace what costs most: half of each request, and most of a receive from a full queue.
+
+    Without this, a receive from a queue of 200 messages takes ten times one from an empty queue.
+    """
     modules = tuple(backends.list_of_moto_modules())
-    setattr(backends, "list_of_moto_modules", lambda: modules)  # noqa: B010
-    names = functools.cache(method_names_from_class)
-    setattr(responses, "method_names_from_class", names)  # noqa: B010
+    replacements = (
+        (backends, "list_of_moto_modules", lambda: modules),
+        (responses, "method_names_from_class", functools.cache(method_names_from_class)),
+        # moto reads the clock by way of two datetimes, twice for each message of a queue.
+        (sqs_models, "unix_time", time.time),
+        (sqs_models, "unix_time_millis", lambda: time.time() * 1000),
+        (SQSBackend, "is_message_valid_based_on_retention_period", _is_retained),
+        (SQSBackend, "receive_message", _receive_in_order),
+    )
+    for owner, name, replacement in replacements:
+        setattr(owner, name, replacement)
 
 
 def _one_at_a_time(app: Callable[..., Any]) -> Callable[..., Any]:
@@ -71,8 +93,7 @@ class _Handler(MotoRequestHandler):
 def main(sockets: list[int]) -> None:
     """Serve until killed. Every socket shares the same state."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    setattr(SQSBackend, "receive_message", _receive_in_order)  # noqa: B010 - a method, to mypy
-    _cache_what_is_constant()
+    _make_moto_faster()
     app = _one_at_a_time(DomainDispatcherApplication(create_backend_app))
     for fd in sockets:
         server = make_server("127.0.0.1", 0, app, True, request_handler=_Handler, fd=fd)

@@ -53,7 +53,7 @@ def mappings(template: Template) -> tuple[list[Mapping], list[str]]:
 
     Raises `TemplateError` for a mapping that AWS refuses to create.
     """
-    found, unsupported = [], []
+    found, unsupported, whole = [], [], template.whole
     queues = {template.arn(name): (name, queue) for name, queue in template.resolved(QUEUE).items()}
     for function in template.functions():
         for name, event in function.events.items():
@@ -70,10 +70,15 @@ def mappings(template: Template) -> tuple[list[Mapping], list[str]]:
             mapping = Mapping(
                 function.name,
                 queue,
-                visibility=int(attributes.get("VisibilityTimeout", 30)),
-                batch_size=int(p.get("BatchSize", 10)),
-                window=int(p.get("MaximumBatchingWindowInSeconds", 0)),
-                concurrency=None if maximum is None else int(maximum),
+                visibility=whole(
+                    attributes.get("VisibilityTimeout", 30), f"{queue}.VisibilityTimeout"
+                ),
+                batch_size=whole(p.get("BatchSize", 10), f"{where}.BatchSize"),
+                window=whole(
+                    p.get("MaximumBatchingWindowInSeconds", 0),
+                    f"{where}.MaximumBatchingWindowInSeconds",
+                ),
+                concurrency=maximum and whole(maximum, f"{where}.MaximumConcurrency"),
                 partial="ReportBatchItemFailures" in (p.get("FunctionResponseTypes") or []),
                 fifo=is_true(attributes.get("FifoQueue")),
             )

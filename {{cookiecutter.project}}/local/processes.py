@@ -16,6 +16,14 @@ from pathlib import Path
 _PROC = Path("/proc")
 
 
+def patience(seconds: float) -> float:
+    """Return how long to wait for what takes so many seconds on a machine that is not overloaded.
+
+    Lambda gives a sandbox its own share of a processor; here, everything else runs beside it.
+    """
+    return seconds * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
 def descendants(pid: int) -> dict[int, str]:
     """Return the running descendants of a process: pid → command line."""
     if (_PROC / "self" / "task").is_dir():

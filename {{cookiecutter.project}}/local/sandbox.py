@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .processes import Guard, descendants, kill_tree, signal_tree
+from .processes import Guard, descendants, kill_tree, patience, signal_tree
 from .template import Function
 
 _INIT_SECONDS = 10.0
@@ -108,7 +108,7 @@ class Sandbox:
         """Wait for the end of init. Raises `InitError`."""
         problem, message = f"init took longer than {_INIT_SECONDS:g} seconds", None
         try:
-            self._channel.settimeout(_INIT_SECONDS)
+            self._channel.settimeout(patience(_INIT_SECONDS))
             message = self._read()
             problem = "" if message else self._exit()
         except TimeoutError:
@@ -163,7 +163,7 @@ class Sandbox:
         """
         message = None
         with contextlib.suppress(OSError):
-            self._channel.settimeout(_SETTLE_SECONDS)
+            self._channel.settimeout(patience(_SETTLE_SECONDS))
             message = self._read()
         if message is None:
             return False
@@ -356,6 +356,11 @@ def _environment(function: Function, tmp: str) -> dict[str, str]:
     return {
         **({"LOCAL_CALLS": os.path.abspath(calls)} if calls else {}),
         "PATH": os.environ.get("PATH", os.defpath),
+        **(
+            {"AWS_LAMBDA_LOG_FORMAT": "JSON", "AWS_LAMBDA_LOG_LEVEL": function.log_level}
+            if function.log_format == "JSON"
+            else {}
+        ),
         "LANG": "en_US.UTF-8",
         "TZ": ":UTC",
         "TMPDIR": tmp,

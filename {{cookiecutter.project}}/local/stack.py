@@ -3,6 +3,7 @@
 Imitates a deployed stack as its users meet it; each module names its part of AWS.
 """
 
+import base64
 import errno
 import importlib.util
 import json
@@ -275,8 +276,9 @@ class Stack:
 
 def _durable(stack: Stack, host: str, skip_time: bool) -> Any:
     """Return what durable functions run on, if the template has such."""
-    kinds = [raw for _, _, raw in stack.template.resources(FUNCTION) if "DurableConfig" in raw]
-    if not kinds:
+    functions = [raw for _, _, raw in stack.template.resources(FUNCTION)]
+    merged = [stack.template.with_globals("Function", raw) for raw in functions]
+    if not any("DurableConfig" in properties for properties in merged):
         return None
     if importlib.util.find_spec(_DURABLE_PACKAGE.replace("-", "_")) is None:
         raise TemplateError(
@@ -290,6 +292,10 @@ def _durable(stack: Stack, host: str, skip_time: bool) -> Any:
 
 
 def _plain(value: Any) -> Any:
+    """Return what JSON lacks, in what it has; binary attributes in base64."""
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
-    return sorted(value) if isinstance(value, set) else str(value)
+    if isinstance(value, set):
+        return sorted(map(_plain, value), key=str)
+    binary = getattr(value, "value", value)  # boto3 wraps bytes
+    return base64.b64encode(binary).decode() if isinstance(binary, bytes) else str(value)

@@ -36,10 +36,29 @@ _WITHOUT_EFFECT = (
 )  # fmt: skip
 NOT_CALLED = ("firehose", "http", "https", "lambda")  # kinds of subscribers
 _FUNCTION_PROPERTIES = {
-    "Architectures", "CodeUri", "Description", "Environment", "EphemeralStorage", "Events",
-    "FunctionName", "Handler", "KmsKeyArn", "LoggingConfig", "MemorySize", "PermissionsBoundary",
-    "Policies", "PropagateTags", "RecursiveLoop", "ReservedConcurrentExecutions", "Role",
-    "RolePath", "Runtime", "RuntimeManagementConfig", "Tags", "Timeout", "Tracing",
+    "CodeUri", "Environment", "Events", "FunctionName", "Handler", "LoggingConfig", "MemorySize",
+    "ReservedConcurrentExecutions", "Runtime", "Timeout",
+}  # fmt: skip
+_HARMLESS = {  # properties of a function that would change nothing of what it does here
+    "Architectures", "Description", "EphemeralStorage", "KmsKeyArn", "PermissionsBoundary",
+    "Policies", "PropagateTags", "RecursiveLoop", "Role", "RolePath", "RuntimeManagementConfig",
+    "Tags", "Tracing",
+}  # fmt: skip
+_TABLE_PROPERTIES = {
+    "AttributeDefinitions", "GlobalSecondaryIndexes", "KeySchema", "LocalSecondaryIndexes",
+    "PrimaryKey", "TableName",
+}  # fmt: skip
+_EFFECTIVE = {  # what is imitated of each type; `Template.ignored` names the rest
+    FUNCTION: _FUNCTION_PROPERTIES,
+    **dict.fromkeys(TABLES, _TABLE_PROPERTIES),
+    QUEUE: {
+        "ContentBasedDeduplication", "DeduplicationScope", "DelaySeconds", "FifoQueue",
+        "FifoThroughputLimit", "MaximumMessageSize", "MessageRetentionPeriod", "QueueName",
+        "ReceiveMessageWaitTimeSeconds", "RedrivePolicy", "VisibilityTimeout",
+    },
+    TOPIC: {"FifoTopic", "Subscription", "TopicName"},
+    BUCKET: {"BucketName"},
+    HTTP_API: {"Auth", "CorsConfiguration"},
 }  # fmt: skip
 _DURABLE = {  # what local/durable.py serves
     "AutoPublishAlias", "AutoPublishAliasAllProperties", "DeadLetterQueue", "DurableConfig",
@@ -98,6 +117,8 @@ class Function:
     environment: dict[str, str]
     declared: frozenset[str]
     events: dict[str, dict[str, Any]]
+    log_format: str = "Text"
+    log_level: str = "INFO"
 
 
 @dataclass(frozen=True)
@@ -158,7 +179,7 @@ class Template:
 
     def functions(self) -> list[Function]:
         """Return the functions with a Python runtime."""
-        every = [(n, self._with_globals("Function", raw)) for n, _, raw in self.resources(FUNCTION)]
+        every = [(n, self.with_globals("Function", raw)) for n, _, raw in self.resources(FUNCTION)]
         return [self._function(name, raw) for name, raw in every if self._runnable(raw)]
 
     def http_apis(self) -> dict[str, dict[str, Any]]:
@@ -166,7 +187,7 @@ class Template:
         declared = {n: raw for n, _, raw in self.resources(HTTP_API)} or {"ServerlessHttpApi": {}}
         found = {}
         for name, raw in declared.items():
-            merged = self._with_globals("HttpApi", raw)
+            merged = self.with_globals("HttpApi", raw)
             auth = merged.pop("Auth", None) or {}  # its issuer may be a parameter without a value
             authorizers = (auth.get("Authorizers") or {}).items()
             found[name] = {
@@ -221,10 +242,11 @@ class Template:
         found = []
         for name, kind, raw in self.resources():
             if kind == FUNCTION:
-                merged = self._with_globals("Function", raw)
+                merged = self.with_globals("Function", raw)
                 if not self._runnable(merged):
                     found.append(f"{name} (runtime {self.resolve(merged.get('Runtime'))})")
-                known = _FUNCTION_PROPERTIES | (_DURABLE if "DurableConfig" in merged else set())
+                known = _FUNCTION_PROPERTIES | _HARMLESS
+                known |= _DURABLE if "DurableConfig" in merged else set()
                 found += [f"{name}.{p}" for p in merged if p not in known]
             elif kind == BUCKET:
                 found += [f"{name}.{p}" for p in raw if p == "NotificationConfiguration"]
@@ -251,6 +273,35 @@ class Template:
         kinds = [kind for _, kind, _ in self.resources() if kind.startswith(_WITHOUT_EFFECT)]
         return dict(Counter(kind.rpartition("::")[2] for kind in kinds))
 
+    def ignored(self) -> list[str]:
+        """Name the properties of supported resources that have no effect here, as Type.Property."""
+        sections, found = {FUNCTION: "Function", HTTP_API: "HttpApi"}, set()
+        unsupported = self.unsupported()
+        for name, kind, raw in self.resources(*_EFFECTIVE):
+            merged = self.with_globals(sections.get(kind, ""), raw)
+            served = _DURABLE if "DurableConfig" in merged else set()
+            for key in merged.keys() - _EFFECTIVE[kind] - served:
+                if f"{name}.{key}" not in unsupported and self._has_value(merged[key]):
+                    found.add(f"{kind.rpartition('::')[2]}.{key}")
+        return sorted(found)
+
+    def _has_value(self, value: Any) -> bool:
+        try:
+            return bool(self.resolve([value]))
+        except TemplateError:  # only AWS knows it
+            return True
+
+    def whole(self, value: Any, where: str) -> int:
+        """Return a whole number.
+
+        Raises `TemplateError`, which names the parameter that the value came from.
+        """
+        if re.fullmatch(r"-?\d+", text(value)):
+            return int(text(value))
+        names = [name for name, given in self.parameters.items() if text(given) == text(value)]
+        source = f" (parameter {names[0]})" if names else ""
+        raise TemplateError(f"{where} is {text(value)}{source}. Use a whole number.")
+
     def _runnable(self, properties: dict[str, Any]) -> bool:
         return str(self.resolve(properties.get("Runtime"))).startswith("python")
 
@@ -262,8 +313,11 @@ class Template:
         if not code.is_dir():
             raise TemplateError(f"{self.path}: {name}: CodeUri {code} is not a folder")
         variables = (properties.get("Environment") or {}).get("Variables") or {}
+        logging = properties.get("LoggingConfig") or {}
         reserved = properties.get("ReservedConcurrentExecutions")
-        if text(reserved) == "0":
+        if reserved is not None:
+            reserved = self.whole(reserved, f"{name}.ReservedConcurrentExecutions")
+        if reserved == 0:
             why = "switches it off, which is not supported here; take 1 or more"
             raise TemplateError(f"{self.path}: {name}: ReservedConcurrentExecutions 0 {why}")
         return Function(
@@ -272,15 +326,18 @@ class Template:
             handler=str(properties["Handler"]),
             runtime=str(properties["Runtime"]),
             code=code,
-            timeout=int(properties.get("Timeout", 3)),
-            memory=int(properties.get("MemorySize", 128)),
-            reserved=None if reserved is None else int(reserved),
+            timeout=self.whole(properties.get("Timeout", 3), f"{name}.Timeout"),
+            memory=self.whole(properties.get("MemorySize", 128), f"{name}.MemorySize"),
+            reserved=reserved,
             environment={k: text(v) for k, v in variables.items()},
             declared=frozenset((raw.get("Environment") or {}).get("Variables") or {}),
             events=properties.get("Events") or {},
+            log_format=logging.get("LogFormat", "Text"),
+            log_level=logging.get("ApplicationLogLevel", "INFO"),
         )
 
-    def _with_globals(self, section: str, properties: dict[str, Any]) -> dict[str, Any]:
+    def with_globals(self, section: str, properties: dict[str, Any]) -> dict[str, Any]:
+        """Return a resource's properties, with those of a section of Globals merged in."""
         return dict(_merge((self.document.get("Globals") or {}).get(section) or {}, properties))
 
     def _resource(self, logical_id: str) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """An interpreter of the runtime's version, with pip: what `sam build` needs on PATH."""
 
+import hashlib
 import os
 import platform
 import shlex
@@ -44,6 +45,25 @@ def find(version: str) -> Path:
             f" package); tried {'; '.join(tried)}"
         )
     return found
+
+
+def runtime_packages(version: str) -> Path:
+    """The folder with what the runtime brings beside Python: boto3, compiled by pip.
+
+    It is installed into .cache/ at first use. Raises SetupError when it cannot be.
+    """
+    key = hashlib.sha256(repr((version, containers.RUNTIME_PACKAGES)).encode()).hexdigest()[:12]
+    folder = CACHE / f"runtime-{key}"
+    python = find(version) / f"python{version}"
+    with machine.lock("runtime"):
+        if not folder.exists():
+            CACHE.mkdir(exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+                fresh = Path(scratch) / "runtime"
+                pip = (python, "-m", "pip", "install", "--quiet")
+                run(*pip, "--target", fresh, *containers.RUNTIME_PACKAGES)
+                fresh.rename(folder)
+    return folder
 
 
 def _installed(version: str) -> Iterator[Path]:

@@ -61,7 +61,7 @@ class JobStore(JobsTable):
 
     def get(self, job_id: str) -> Job | None:
         """Return the job as it is now, or None when it is unknown or has expired."""
-        job = self.read(job_id)
+        job = self._read(job_id)
         return job if job and job.expires_at > now().timestamp() else None
 
     def create(self, job_id: str, owner: str, payload: dict[str, Any]) -> Job:
@@ -86,7 +86,7 @@ class JobStore(JobsTable):
         }
         # DynamoDB may take days to remove an expired item.
         expired = below("expires_at", int(moment.timestamp()) + 1)
-        return self.put(item, absent("job_id") | expired)
+        return self._put(item, absent("job_id") | expired)
 
     def adopt(self, job_id: str) -> Job:
         """Note that one more request relies on a queued job, so that it cannot be withdrawn.
@@ -94,7 +94,7 @@ class JobStore(JobsTable):
         Raises:
             ConditionFailed: an attempt has begun, or the job is gone.
         """
-        return self.update(job_id, Change(set={"adopted": True}), NOT_STARTED)
+        return self._update(job_id, Change(set={"adopted": True}), NOT_STARTED)
 
     def withdraw(self, job: Job) -> None:
         """Remove a job that could not be handed over and that no caller knows.
@@ -104,7 +104,7 @@ class JobStore(JobsTable):
                 again, or it is gone.
         """
         same = equal("created_at", job.created_at)
-        self.delete(job.job_id, NOT_STARTED & absent("adopted") & same)
+        self._delete(job.job_id, NOT_STARTED & absent("adopted") & same)
 
     def claim(self, reference: Reference, seconds: float, most: int) -> Job:
         """Start an attempt that holds the job for `seconds`, one of `most` attempts.
@@ -139,7 +139,7 @@ class JobStore(JobsTable):
         Raises:
             ConditionFailed: the attempt no longer holds the job.
         """
-        return self.update(
+        return self._update(
             job.job_id,
             Change(set={"progress": dict(progress), "updated_at": rfc3339(now())}),
             equal("status", Status.RUNNING.value) & held_by(job),
@@ -196,7 +196,7 @@ class JobStore(JobsTable):
             ConditionFailed: the job has changed since `job` was read, or is not under way.
         """
         change = Change(set={"cancel_requested": True, "updated_at": rfc3339(now())})
-        return self.update(job.job_id, change, _status_in(life.STOP) & unchanged_since(job))
+        return self._update(job.job_id, change, _status_in(life.STOP) & unchanged_since(job))
 
     def give_up(self, job: Job, error: Mapping[str, str]) -> Job:
         """Settle a job that the engine delivers no more: failed, or cancelled if so requested.
@@ -254,7 +254,7 @@ class JobStore(JobsTable):
             append={"history": _entry(how.target, moment)},
             remove=(*change.remove, *removed),
         )
-        return self.update(job_id, change, _status_in(how) & condition)
+        return self._update(job_id, change, _status_in(how) & condition)
 
 
 def describe(error: BaseException) -> dict[str, str]:

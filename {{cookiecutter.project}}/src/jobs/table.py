@@ -105,14 +105,14 @@ class JobsTable:
         self._table = settings.jobs_table
         self._dynamodb = client("dynamodb")
 
-    def read(self, job_id: str) -> Job | None:
+    def _read(self, job_id: str) -> Job | None:
         """Return the stored job, expired or not."""
         answer = self._dynamodb.get_item(
             TableName=self._table, Key=_attributes({"job_id": job_id}), ConsistentRead=True
         )
         return Job.from_item(_plain(answer["Item"])) if "Item" in answer else None
 
-    def put(self, item: Mapping[str, Any], condition: Condition) -> Job:
+    def _put(self, item: Mapping[str, Any], condition: Condition) -> Job:
         """Store a whole item.
 
         Raises:
@@ -123,7 +123,7 @@ class JobsTable:
         self._write(self._dynamodb.put_item, put, condition, {}, token)
         return Job.from_item(item)
 
-    def update(self, job_id: str, change: Change, condition: Condition) -> Job:
+    def _update(self, job_id: str, change: Change, condition: Condition) -> Job:
         """Change an item that this version of the code knows, and return the job.
 
         Raises:
@@ -144,7 +144,7 @@ class JobsTable:
         )
         return Job.from_item(item)
 
-    def delete(self, job_id: str, condition: Condition) -> None:
+    def _delete(self, job_id: str, condition: Condition) -> None:
         """Remove an item.
 
         Raises:

@@ -350,7 +350,7 @@ def test_python_commands_work(project: BakedProject) -> None:
     offered = project.run("local", "--help").stdout
     for words in project_commands(project, "python"):
         module, arguments = words[words.index("-m") + 1], words[words.index("-m") + 2 :]
-        assert module in ("local", "pip", "pytest"), words
+        assert module in ("local", "local.bytecode", "pip", "pytest"), words
         for before, word in zip(["", *arguments], arguments, strict=False):
             if before == "--parameter":
                 assert word.split("=")[0] in parameters, words

@@ -250,28 +250,27 @@ class Durable:
         except ValueError:
             why = "Could not parse request body into json"
             return _error(400, "InvalidRequestContentException", why)
+        version = _PUBLISHED if durable and qualifier not in ("", _LATEST) else _LATEST
+        executed = [("x-amz-executed-version", version)]
         if durable and _MARK not in headers:
             if not qualifier:
                 why = "You cannot invoke a durable function using an unqualified ARN."
                 return _error(400, "InvalidParameterValueException", why)
-            return self._begin(durable, qualifier, headers, body)
+            status, told, content = self._begin(durable, headers, body)
+            return status, [*told, *executed], content
         source = "execution" if durable else "invoke"
         future = runner.invoke(event, source)
         if headers.get("x-amz-invocation-type") == "Event":  # a failure is not tried again here
             return 202, [], b""
-        version = _PUBLISHED if durable and qualifier not in ("", _LATEST) else _LATEST
-        told = [("x-amz-executed-version", version)]
         invocation: Invocation = future.result()
         if durable and (invocation.error or invocation.result.get("Status") != "PENDING"):
             self._look_at(event["DurableExecutionArn"])
         if invocation.error:
-            told += [("x-amz-function-error", "Unhandled")]
-            return 200, told, json.dumps(invocation.error).encode()
-        return 200, told, (invocation.payload or "null").encode()
+            failed = ("x-amz-function-error", "Unhandled")
+            return 200, [*executed, failed], json.dumps(invocation.error).encode()
+        return 200, executed, (invocation.payload or "null").encode()
 
-    def _begin(
-        self, function: DurableFunction, qualifier: str, headers: Any, body: bytes
-    ) -> Answer:
+    def _begin(self, function: DurableFunction, headers: Any, body: bytes) -> Answer:
         name = headers.get("x-amz-durable-execution-name") or str(uuid.uuid4())
         asynchronous = headers.get("x-amz-invocation-type") == "Event"
         with self._names:
@@ -288,8 +287,6 @@ class Durable:
         told = [("x-amz-durable-execution-arn", execution.arn)]
         if asynchronous:
             return 202, told, b""
-        version = _LATEST if qualifier == _LATEST else _PUBLISHED
-        told += [("x-amz-executed-version", version)]
         while execution.status == "RUNNING" and not self._closed:
             time.sleep(0.02)
         found = self._client.get_durable_execution(DurableExecutionArn=execution.arn)

@@ -17,9 +17,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from failure_reason import failure_reason
 from jobs import Status
-from jobs.metrics import count
+from jobs.metrics import Metric, count
 from jobs.notification import announce
-from jobs.once import begin
+from jobs.once import note_deadline
 from jobs.reference import Reference
 from jobs.store import JobStore
 
@@ -31,7 +31,7 @@ processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failu
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> Any:
     """Settle the jobs of a batch; return those messages that stay."""
-    begin(context)
+    note_deadline(context)
     return process_partial_response(
         event=event, record_handler=_handle, processor=processor, context=context
     )
@@ -60,6 +60,6 @@ def _settle(reference: Reference) -> None:
             logger.info("message dropped: another message has the job")
             return
         job = store.give_up(job, failure_reason(job))
-        count("JobDeadLettered" if job.status is Status.FAILED else "JobCancelled")
+        count(Metric.DEAD_LETTERED if job.status is Status.FAILED else Metric.CANCELLED)
         logger.error("job given up", extra={"status": job.status, "error": job.error})
     announce(job)

@@ -9,9 +9,10 @@ import dispatch
 from jobs import Job, Status
 from jobs.canonical import canonical, fingerprint
 from jobs.job_id import job_id_for
-from jobs.metrics import count
+from jobs.metrics import Metric, count
 from jobs.reference import Reference
-from jobs.store import JobStore, Refused
+from jobs.store import JobStore
+from jobs.table import ConditionFailed
 from web.app import Router
 from web.body import json_body
 from web.caller import caller_of
@@ -41,7 +42,7 @@ def create_job() -> Response[str]:
     if job.status is Status.QUEUED and job.attempts == 0:
         job = _hand_over_new(job)
     if not replayed:
-        count("JobAccepted")
+        count(Metric.ACCEPTED)
     logger.info("job accepted", extra={"status": job.status, "replayed": replayed})
     return job_response(202, job, {"Idempotent-Replayed": "true"} if replayed else {})
 
@@ -63,14 +64,14 @@ def cancel_job(job_id: str) -> Response[str]:
             raise JobFinished(f"The job is {job.status}.")
         try:
             job = dispatch.cancel(job)
-        except Refused as refused:
+        except ConditionFailed as refused:
             changed = refused.job or own_job(router.current_event, job_id)
             if changed.retry_of != job.retry_of:  # it was cancelled, and then retried
                 return job_response(202, changed)
             job = changed
             continue
         if job.status.terminal:
-            count("JobCancelled")
+            count(Metric.CANCELLED)
         logger.info("cancellation requested", extra={"status": job.status})
         return job_response(202, job)
 
@@ -92,7 +93,7 @@ def retry_job(job_id: str) -> Response[str]:
     dispatch.hand_over(Reference(job_id, retry_of=len(job.history)))
     try:
         job = store.retry(job_id, len(job.history))
-    except Refused as refused:  # the worker was faster, or another retry
+    except ConditionFailed as refused:  # the worker was faster, or another retry
         job = refused.job or job
     logger.info("retry requested", extra={"status": job.status})
     return job_response(202, job)
@@ -103,7 +104,7 @@ def _store_or_find(job_id: str, owner: str, payload: dict[str, Any]) -> tuple[Jo
     while True:  # another request may withdraw the job that this one has found
         try:
             return store.create(job_id, owner, payload), False
-        except Refused as refused:
+        except ConditionFailed as refused:
             stored = refused.job
         if stored is None:
             continue
@@ -113,7 +114,7 @@ def _store_or_find(job_id: str, owner: str, payload: dict[str, Any]) -> tuple[Jo
             return stored, True
         try:
             return store.adopt(job_id), True
-        except Refused as refused:
+        except ConditionFailed as refused:
             if refused.job is not None:
                 return refused.job, True
 
@@ -127,7 +128,7 @@ def _hand_over_new(job: Job) -> Job:
             raise
         try:
             store.withdraw(job)
-        except Refused as refused:
+        except ConditionFailed as refused:
             if refused.job and (refused.job.attempts > 0 or refused.job.status.terminal):
                 return refused.job  # it arrived after all
         raise

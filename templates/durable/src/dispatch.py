@@ -8,7 +8,7 @@ from jobs import Job, Status
 from jobs.canonical import canonical
 from jobs.reference import Reference
 from jobs.settings import client, required
-from jobs.store import Refused
+from jobs.table import ConditionFailed
 from jobs.waiting import WaitingStore
 
 WORKER = required("WORKER_FUNCTION")
@@ -59,7 +59,7 @@ def cancel(job: Job) -> Job:
     Should this function die in between, the execution's end brings the job to its own.
 
     Raises:
-        Refused: the job has changed meanwhile.
+        ConditionFailed: the job has changed meanwhile.
         ClientError, BotoCoreError: the execution could not be stopped.
     """
     job = _store.cancel(job) if job.status is Status.QUEUED else _store.ask_to_stop(job)
@@ -95,7 +95,7 @@ def deliver(job: Job, answer: dict[str, Any]) -> Job:
         raise NotWaiting("The job has been given an answer, or waits no longer.") from error
     try:
         return _store.resume(job, callback_id)
-    except Refused as refused:  # the worker was faster
+    except ConditionFailed as refused:  # the worker was faster
         return refused.job or job
 
 

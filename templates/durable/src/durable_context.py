@@ -41,7 +41,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from jobs import Job, JobCancelled, PermanentError
 from jobs.context import JobContext
 from jobs.settings import required_int
-from jobs.store import Refused
+from jobs.table import ConditionFailed
 from jobs.waiting import WaitingStore
 
 T = TypeVar("T")
@@ -77,7 +77,7 @@ NEVER_AGAIN: tuple[type[Exception], ...] = (PermanentError, JobCancelled)
 
 def decide(error: Exception, attempts: int, own: Strategy = STEP_RETRIES) -> RetryDecision:
     """Return whether to try a step of work.py again, and when; `own` is the step's own strategy."""
-    if isinstance(error, (*NEVER_AGAIN, Refused)):
+    if isinstance(error, (*NEVER_AGAIN, ConditionFailed)):
         return RetryDecision.no_retry()
     if isinstance(error, IdempotencyAlreadyInProgressError) and attempts < LOCK_TRIES:
         return RetryDecision.retry(Duration.from_minutes(1))
@@ -205,7 +205,7 @@ class JobDurableContext:
         """Write to the job's record, if the job is still ours."""
         try:
             stored = write(self._job.job)
-        except Refused as refused:
+        except ConditionFailed as refused:
             raise Superseded(refused.job) from refused
         self._job.job = replace(self._job.job, attempts=stored.attempts)
 
@@ -213,7 +213,7 @@ class JobDurableContext:
         """End the attempt. The record is not worth failing for: the next attempt writes it too."""
         try:
             self._store.release(self._job.job, error)
-        except (Refused, BotoCoreError, ClientError) as refused:
+        except (ConditionFailed, BotoCoreError, ClientError) as refused:
             self._context.logger.warning(f"failed attempt not recorded: {refused}")
 
 
@@ -229,6 +229,8 @@ def original(error: Exception) -> Exception:
     told = (isinstance(error, CallbackSubmitterError) and error.data) or error.error_type
     module, _, name = told.rpartition(".")
     base = next((base for base in NEVER_AGAIN if told in _type_names(base)), Exception)
+    # The SDK keeps only the name and the message. A class of that name shows the owner the type
+    # that work.py raised, which may be in no module that this process can import.
     raised: type[Exception] = type(name, (base,), {"__module__": module})
     return raised(error.message)
 

@@ -23,11 +23,11 @@ import work
 from durable_context import PATIENT, JobDurableContext, Superseded, as_durable, original
 from jobs import Job, JobCancelled, PermanentError, Status
 from jobs.context import JobContext
-from jobs.metrics import count
+from jobs.metrics import count_ended
 from jobs.notification import announce
-from jobs.once import begin
+from jobs.once import note_deadline
 from jobs.reference import Reference
-from jobs.store import Refused
+from jobs.table import ConditionFailed
 from jobs.waiting import WaitingStore
 
 logger = Logger()
@@ -47,7 +47,7 @@ def handler(event: dict[str, Any], context: DurableContext) -> dict[str, Any]:
         LookupError: there is no such job.
         RuntimeError: the job cannot go on; its execution fails, and so becomes a dead letter.
     """
-    begin(_invocation(context))
+    note_deadline(_invocation(context))
     context.set_logger(logger)
     reference = Reference.loads(json.dumps(event))
     logger.append_keys(job_id=reference.job_id)
@@ -81,7 +81,7 @@ def _run(reference: Reference, context: DurableContext) -> Job:
         end = partial(store.complete, result=result)
     except UnrecoverableError:  # the engine's own: it knows whether to invoke again
         raise
-    except Refused as refused:
+    except ConditionFailed as refused:
         raise Superseded(refused.job) from refused
     except Exception as error:
         cause = original(error)
@@ -90,6 +90,8 @@ def _run(reference: Reference, context: DurableContext) -> Job:
         else:
             context.logger.exception("job failed")
             end = partial(store.fail, error=cause)
+    # A list, because a step would have to return JSON. A replay never comes here with the step
+    # done: `_claimed` has raised Superseded, since the job is then terminal.
     ended: list[Job] = []
     context.step(lambda _: ended.append(_end(job, end)), name="end", config=PATIENT)
     return ended[0]
@@ -98,9 +100,9 @@ def _run(reference: Reference, context: DurableContext) -> Job:
 def _start(reference: Reference, execution: str) -> None:
     """Claim the job, unless it is not ours: that is found out afterwards."""
     if reference.retry_of is not None:
-        with suppress(Refused):  # mostly the API has done it
+        with suppress(ConditionFailed):  # mostly the API has done it
             store.retry(reference.job_id, reference.retry_of)
-    with suppress(Refused):
+    with suppress(ConditionFailed):
         store.start(reference.job_id, reference.retry_of, execution)
 
 
@@ -116,7 +118,7 @@ def _claimed(reference: Reference, execution: str) -> Job:
             raise Superseded(job)
         # Queued it is when its last attempt failed: a step is about to be tried again.
         return store.restart(job) if job.status is Status.QUEUED else job
-    except Refused as refused:
+    except ConditionFailed as refused:
         raise Superseded(refused.job) from refused
     except (BotoCoreError, ClientError) as error:
         raise InvocationError(f"the job cannot be read: {error}") from error
@@ -134,9 +136,9 @@ def _end(job: JobContext, end: Callable[[Job], Job]) -> Job:
             ended = end(job.job)
         except PermanentError as error:  # the result cannot be kept
             ended = store.fail(job.job, error)
-    except Refused as refused:
+    except ConditionFailed as refused:
         raise Superseded(refused.job) from refused
-    count(f"Job{ended.status.capitalize()}")
+    count_ended(ended.status)
     logger.info("job ended", extra={"attempt": ended.attempts, "status": ended.status})
     return ended
 

@@ -41,7 +41,7 @@ def cancel(job: Job) -> Job:
     """Cancel a job that no attempt holds, or ask the attempt that holds it to stop.
 
     Raises:
-        Refused: the job has changed meanwhile.
+        ConditionFailed: the job has changed meanwhile.
     """
     if job.status is Status.QUEUED:
         return _store.cancel(job)

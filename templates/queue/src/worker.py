@@ -28,12 +28,13 @@ import work
 from jobs import Job, JobCancelled, PermanentError, Status
 from jobs.context import JobContext
 from jobs.job import milliseconds, now
-from jobs.metrics import count
+from jobs.metrics import Metric, count, count_ended
 from jobs.notification import announce
-from jobs.once import begin
+from jobs.once import note_deadline
 from jobs.reference import Reference
 from jobs.settings import client, required, required_int
-from jobs.store import JobStore, Refused
+from jobs.store import JobStore
+from jobs.table import ConditionFailed
 
 QUEUE_URL = required("JOBS_QUEUE_URL")
 MAX_ATTEMPTS = required_int("MAX_ATTEMPTS", minimum=1)
@@ -48,8 +49,8 @@ processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failu
 _sqs = client("sqs")
 
 
-class ComeBack(Exception):
-    """The job is not finished: its message shall come back in `seconds`."""
+class RetryLater(Exception):
+    """The job is not finished: the queue delivers its message again in `seconds`."""
 
     def __init__(self, seconds: float, why: str) -> None:
         super().__init__(why)
@@ -66,7 +67,7 @@ class Pace:
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> Any:
     """Run the jobs of a batch; return those messages that must come back."""
-    begin(context)
+    note_deadline(context)
     return process_partial_response(
         event=event,
         record_handler=partial(_handle, pace=Pace()),
@@ -89,7 +90,7 @@ def _handle(record: SQSRecord, lambda_context: LambdaContext, pace: Pace) -> Non
             logger.append_keys(job_id=reference.job_id)
             if ended := _attempt(reference, lambda_context):
                 announce(ended)
-        except ComeBack as later:
+        except RetryLater as later:
             logger.info(f"message comes back in {later.seconds:.0f} s: {later}")
             _hide(record, later.seconds)
             raise
@@ -107,50 +108,50 @@ def _attempt(reference: Reference, context: LambdaContext) -> Job | None:
     """Run one attempt and return the job, terminal; None if it is another message's.
 
     Raises:
-        ComeBack: the job needs another attempt, or another attempt holds it.
+        RetryLater: the job needs another attempt, or another attempt holds it.
     """
     if reference.retry_of is not None:
-        with suppress(Refused):  # mostly the API has done it
+        with suppress(ConditionFailed):  # mostly the API has done it
             store.retry(reference.job_id, reference.retry_of)
     remaining = context.get_remaining_time_in_millis()
     lease_seconds = (remaining + min(remaining, CLOCK_SKEW_MS)) / 1000
     try:
         claimed = store.claim(reference, lease_seconds, MAX_ATTEMPTS)
-    except Refused as refused:
+    except ConditionFailed as refused:
         return _not_claimed(refused.job, reference)
 
     logger.info("attempt started", extra={"attempt": claimed.attempts})
     try:
         ended = _run(JobContext(claimed, store, context.get_remaining_time_in_millis))
-    except Refused as refused:
-        raise ComeBack(1, f"this attempt no longer holds the job: {refused}") from refused
-    count(f"Job{ended.status.capitalize()}")
+    except ConditionFailed as refused:
+        raise RetryLater(1, f"this attempt no longer holds the job: {refused}") from refused
+    count_ended(ended.status)
     logger.info("attempt ended", extra={"attempt": ended.attempts, "status": ended.status})
     return ended
 
 
-def _run(job: JobContext) -> Job:
+def _run(context: JobContext) -> Job:
     """Do the work and record how it ended."""
     try:
-        result = work.run(job.job.payload, job)
-        return store.complete(job.job, result)
+        result = work.run(context.job.payload, context)
+        return store.complete(context.job, result)
     except JobCancelled:
-        return store.stop(job.job)
+        return store.stop(context.job)
     except PermanentError as error:
         logger.exception("attempt failed for good")
-        return store.fail(job.job, error)
-    except Refused:
+        return store.fail(context.job, error)
+    except ConditionFailed:
         raise
     except Exception as error:
         logger.exception("attempt failed")
-        released = store.release(job.job, error)
+        released = store.release(context.job, error)
         if released.cancel_requested:
             return store.cancel(released)
         locked = isinstance(error, IdempotencyAlreadyInProgressError)
         # An earlier attempt left that record, which ends when Lambda would have ended that attempt.
-        at_least = job.remaining() + 1 if locked else 0
+        at_least = context.remaining() + 1 if locked else 0
         seconds = _back_off(released.recent_attempts, at_least)
-        raise ComeBack(seconds, "the attempt failed") from error
+        raise RetryLater(seconds, "the attempt failed") from error
 
 
 def _not_claimed(job: Job | None, reference: Reference) -> Job | None:
@@ -165,15 +166,15 @@ def _not_claimed(job: Job | None, reference: Reference) -> Job | None:
         return None
     if job.leased(now()):
         left = (job.lease_until or 0) - milliseconds(now())
-        raise ComeBack(left / 1000 + 1, "another attempt holds the job")
+        raise RetryLater(left / 1000 + 1, "another attempt holds the job")
     if job.cancel_requested:
         queued = job.status is Status.QUEUED
         job = store.cancel(job) if queued else store.stop(job)
-        count("JobCancelled")
+        count(Metric.CANCELLED)
         return job
     if job.recent_attempts >= MAX_ATTEMPTS:
-        raise ComeBack(0, "no attempt is left, so it goes to the dead-letter queue")
-    raise ComeBack(1, "the job changed meanwhile")
+        raise RetryLater(0, "no attempt is left, so it goes to the dead-letter queue")
+    raise RetryLater(1, "the job changed meanwhile")
 
 
 def _back_off(attempts: int, at_least: float = 0) -> float:

@@ -82,27 +82,11 @@ def variables(tree: ast.Module) -> Iterator[str]:
 
 
 def counted(project: BakedProject) -> list[str]:
-    """Patterns of the metrics that the sources count; a status in a name is any of them."""
-    statuses = [
-        str(ast.literal_eval(entry.value)).capitalize()
-        for node in sources(project)["jobs.job"].body
-        if isinstance(node, ast.ClassDef) and node.name == "Status"
+    """The metrics that the sources count: those of `Metric`."""
+    return [
+        str(ast.literal_eval(entry.value))
+        for node in sources(project)["jobs.metrics"].body
+        if isinstance(node, ast.ClassDef) and node.name == "Metric"
         for entry in node.body
         if isinstance(entry, ast.Assign)
     ]
-    any_status = f"({'|'.join(statuses)})"
-    found = []
-    for tree in sources(project).values():
-        for call in ast.walk(tree):
-            if isinstance(call, ast.Call) and ast.unparse(call.func) == "count":
-                found += _texts(call.args[0], any_status)
-    return found
-
-
-def _texts(node: ast.expr, unknown: str) -> list[str]:
-    if isinstance(node, ast.IfExp):
-        return [*_texts(node.body, unknown), *_texts(node.orelse, unknown)]
-    if isinstance(node, ast.JoinedStr):
-        parts = (v.value if isinstance(v, ast.Constant) else unknown for v in node.values)
-        return ["".join(map(str, parts))]
-    return [str(ast.literal_eval(node))]

@@ -20,7 +20,7 @@ class JobContext:
     """The job during one attempt.
 
     Once the attempt has been given up and another one has begun, writes raise
-    `jobs.store.Refused`. Let it pass: nothing that the old attempt does counts any more.
+    `jobs.table.ConditionFailed`. Do not catch it: the old attempt can change nothing any more.
     """
 
     def __init__(self, job: Job, store: JobStore, remaining_ms: Callable[[], int]) -> None:

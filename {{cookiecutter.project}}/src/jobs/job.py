@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from decimal import Decimal
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -121,9 +120,6 @@ class Job:
         if item["schema"] > SCHEMA:
             raise NewerSchema(f"job {item['job_id']} has schema {item['schema']}, not {SCHEMA}")
         values = {name: item[name] for name in cls.__dataclass_fields__ if name in item}
-        for name, value in values.items():
-            if isinstance(value, Decimal):
-                values[name] = int(value)
         for name in ("payload", "result"):
             if name in values:
                 values[name] = json.loads(values[name])
@@ -154,7 +150,7 @@ class Job:
             "finished_at": self.finished_at,
             "attempts": self.attempts,
             "waiting": self._waiting_for(),
-            "progress": _whole(self.progress),
+            "progress": self.progress,
             "result": self.result,
             "error": self.error,
             "history": self._numbered_history(),
@@ -193,10 +189,3 @@ def rfc3339(moment: datetime) -> str:
 def milliseconds(moment: datetime) -> int:
     """Return a moment as epoch milliseconds."""
     return int(moment.timestamp() * 1000)
-
-
-def _whole(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Turn the Decimals that boto3 reads from DynamoDB back into whole numbers."""
-    if values is None:
-        return None
-    return {k: v if isinstance(v, str) or v is None else int(v) for k, v in values.items()}

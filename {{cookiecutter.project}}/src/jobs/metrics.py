@@ -1,13 +1,33 @@
-"""Counts what the alarms and the dashboard look at, in CloudWatch's embedded metric format."""
+"""The metrics of the alarms and the dashboard, in CloudWatch's embedded metric format."""
+
+from enum import StrEnum
 
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
+from jobs.job import Status
 from jobs.settings import required
 
 _DIMENSIONS = {"service": required("POWERTOOLS_SERVICE_NAME")}
 
 
-def count(name: str) -> None:
-    """Add one to the metric `name`, at once: a function that is killed later has still counted."""
-    with single_metric(name=name, unit=MetricUnit.Count, value=1, default_dimensions=_DIMENSIONS):
+class Metric(StrEnum):
+    """Everything that is counted, by its name in CloudWatch."""
+
+    ACCEPTED = "JobAccepted"
+    COMPLETED = "JobCompleted"
+    FAILED = "JobFailed"
+    CANCELLED = "JobCancelled"
+    DEAD_LETTERED = "JobDeadLettered"
+
+
+def count(metric: Metric) -> None:
+    """Add one to a metric at once, so that a function that is killed later has counted."""
+    with single_metric(
+        name=metric.value, unit=MetricUnit.Count, value=1, default_dimensions=_DIMENSIONS
+    ):
         pass
+
+
+def count_ended(status: Status) -> None:
+    """Count a job that an attempt brought to this terminal status."""
+    count(Metric[status.name])

@@ -25,7 +25,7 @@ _records = DynamoDBPersistenceLayer(
 )
 
 
-def begin(context: LambdaContext) -> None:
+def note_deadline(context: LambdaContext) -> None:
     """Tell when this invocation ends, so that a record it leaves in progress ends with it."""
     _config.register_lambda_context(context)
 

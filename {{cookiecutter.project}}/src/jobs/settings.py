@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import boto3
+import botocore.session
 from botocore.config import Config
 
 
@@ -65,11 +65,13 @@ class Settings:
 
 settings = Settings.from_environment()
 
+_session = botocore.session.get_session()  # `import boto3` would also load s3transfer
+
 
 @cache
 def client(service: str) -> Any:
-    """Return the boto3 client, which gives up after some fifteen seconds, not after minutes."""
-    return boto3.client(
+    """Return an AWS client. It gives up after about 15 seconds, not after minutes."""
+    return _session.create_client(
         service,
         config=Config(
             connect_timeout=2,

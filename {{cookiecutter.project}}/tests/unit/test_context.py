@@ -4,9 +4,9 @@ import pytest
 
 from jobs import Job
 from jobs.context import JobContext
-from jobs.once import begin
+from jobs.once import note_deadline
 from jobs.settings import settings
-from jobs.store import Refused
+from jobs.table import ConditionFailed
 from tests.unit import given
 from tests.unit.client import Context
 from tests.unit.conftest import Clock
@@ -143,7 +143,7 @@ def test_an_attempt_that_was_overtaken_is_told_so(stopwatch: Stopwatch) -> None:
     assert not job.cancelled  # a look does not make the new attempt's number ours
     assert job.attempt == 1
     stopwatch.seconds += 60
-    with pytest.raises(Refused):
+    with pytest.raises(ConditionFailed):
         job.progress(1)
 
 
@@ -155,7 +155,7 @@ def test_a_job_that_is_gone_is_not_cancelled(stopwatch: Stopwatch) -> None:
 
 def test_a_new_job_of_the_same_id_has_effects_of_its_own(clock: Clock) -> None:
     """Its idempotency key was used before, by a job that has expired."""
-    begin(Context())
+    note_deadline(Context())
     old = given.completed()
     assert context(old).once("pay", lambda: "first") == "first"
 
@@ -165,7 +165,7 @@ def test_a_new_job_of_the_same_id_has_effects_of_its_own(clock: Clock) -> None:
 
 
 def test_once_is_once_for_this_job() -> None:
-    begin(Context())
+    note_deadline(Context())
     first, second = context(given.running()), context(given.running())
     assert first.once("pay", lambda: "a") == "a"
     assert first.once("pay", lambda: "b") == "a"

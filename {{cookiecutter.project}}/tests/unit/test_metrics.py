@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from jobs.metrics import count
+from jobs.metrics import Metric, count
 
 
 def test_a_count_is_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:
-    count("JobAccepted")
+    count(Metric.ACCEPTED)
 
     line = json.loads(capsys.readouterr().out)
     (metric,) = line["_aws"]["CloudWatchMetrics"]

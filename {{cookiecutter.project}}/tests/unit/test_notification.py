@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from jobs.notification import announce
-from jobs.once import begin, once
+from jobs.once import note_deadline, once
 from jobs.settings import settings
 from tests.unit import given
 from tests.unit.client import Context
@@ -16,7 +16,7 @@ from tests.unit.given import store
 
 @pytest.fixture(autouse=True)
 def _invocation() -> None:
-    begin(Context())
+    note_deadline(Context())
 
 
 def test_a_finished_job_is_announced_once(announced: Read) -> None:

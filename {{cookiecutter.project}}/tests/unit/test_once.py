@@ -12,7 +12,7 @@ from aws_lambda_powertools.utilities.idempotency.exceptions import (
 )
 
 from jobs import PermanentError
-from jobs.once import begin, once
+from jobs.once import note_deadline, once
 from jobs.settings import settings
 from tests.unit import given
 from tests.unit.client import Context
@@ -37,7 +37,7 @@ class Effect:
 
 @pytest.fixture(autouse=True)
 def _invocation() -> None:
-    begin(Context())
+    note_deadline(Context())
 
 
 @pytest.mark.parametrize("answer", ["done", {"id": 1.5}, 0, False, "", [], None, "x" * 49_998])
@@ -102,7 +102,7 @@ def test_an_effect_under_way_is_not_done_beside() -> None:
 
 def test_an_effect_that_was_killed_is_done_again_after_its_invocation() -> None:
     job_id = given.new_id()
-    begin(Context(remaining_ms=-1))
+    note_deadline(Context(remaining_ms=-1))
 
     with pytest.raises(KeyboardInterrupt):  # nothing cleans up after it, as after a kill
         once(job_id, "pay", Effect(KeyboardInterrupt()))

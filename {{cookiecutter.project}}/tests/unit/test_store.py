@@ -15,7 +15,8 @@ from jobs import Job, PermanentError
 from jobs.job import NewerSchema
 from jobs.reference import Reference
 from jobs.settings import client, settings
-from jobs.store import JobStore, Refused, describe
+from jobs.store import JobStore, describe
+from jobs.table import ConditionFailed
 from tests.unit import given
 from tests.unit.conftest import Clock
 from tests.unit.given import OWNER, PAYLOAD, store
@@ -105,13 +106,13 @@ def test_all_else_is_refused(state: str) -> None:
 
 
 def test_a_refusal_tells_what_is_stored_instead() -> None:
-    assert str(Refused(given.running())) == "the job is running"
-    assert str(Refused(None)) == "there is no such job"
+    assert str(ConditionFailed(given.running())) == "the job is running"
+    assert str(ConditionFailed(None)) == "there is no such job"
 
 
 def refused(write: str, job: Job) -> Job | None:
     """Return what the refusal of a write tells about the job."""
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(ConditionFailed) as refusal:
         WRITES[write](job)
     return refusal.value.job
 
@@ -156,7 +157,7 @@ def test_only_one_of_many_claims_wins() -> None:
     def claim(_: int) -> bool:
         try:
             return bool(given.claim(job))
-        except Refused:
+        except ConditionFailed:
             return False
 
     with ThreadPoolExecutor() as pool:
@@ -173,13 +174,13 @@ def test_a_job_is_one_hand_overs_until_it_is_retried() -> None:
         return store.claim(Reference(job.job_id, retry_of, ticket), 60, most=9)
 
     released = store.release(claim(mine), ConnectionError("no answer"))
-    with pytest.raises(Refused):
+    with pytest.raises(ConditionFailed):
         claim(other)
     failed = store.fail(claim(mine), ValueError("no such site"))
 
     retry_of = len(failed.history)
     store.retry(job.job_id, retry_of)
-    with pytest.raises(Refused):
+    with pytest.raises(ConditionFailed):
         claim(mine)  # of before the retry
     claimed = claim(other, retry_of)
     assert (claimed.attempts, claimed.recent_attempts) == (3, 1)
@@ -190,7 +191,7 @@ def test_a_job_has_no_more_attempts_than_it_may() -> None:
     job = given.queued()
     for _ in range(2):
         store.release(store.claim(Reference(job.job_id), 60, most=2), OSError("no answer"))
-    with pytest.raises(Refused):
+    with pytest.raises(ConditionFailed):
         store.claim(Reference(job.job_id), 60, most=2)
     assert given.stored(job).attempts == 2
 
@@ -378,9 +379,9 @@ def test_nor_is_a_retry() -> None:
 @pytest.mark.usefixtures("_answers_are_lost")
 def test_what_another_has_done_is_refused_all_the_same() -> None:
     job = given.running()
-    with pytest.raises(Refused):
+    with pytest.raises(ConditionFailed):
         given.claim(job)
-    with pytest.raises(Refused):
+    with pytest.raises(ConditionFailed):
         store.create(job.job_id, OWNER, PAYLOAD)
 
 

@@ -5,13 +5,15 @@ attempt the execution checks that the job is still its own. So there are no leas
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from jobs import job as life
 from jobs.job import Job, Status, now, rfc3339
 from jobs.settings import required_int, settings
-from jobs.store import JobStore, Refused, as_read, describe
+from jobs.store import JobStore, describe, held_by, retried_as, unchanged_since
+from jobs.table import Change, Condition, ConditionFailed, absent, equal, is_shorter
 
 EXECUTION_TIMEOUT = required_int("EXECUTION_TIMEOUT", minimum=1)
 """Seconds after which Lambda ends an execution, however much of them it has waited."""
@@ -24,143 +26,114 @@ class WaitingStore(JobStore):
         """Give a queued job to an execution; once more for the same execution changes nothing.
 
         Raises:
-            Refused: the job is unknown, terminal, cancelled, retried since, or another
+            ConditionFailed: the job is unknown, terminal, cancelled, retried since, or another
                 execution's.
         """
-        if retry_of is None:
-            which, values = "attribute_not_exists(#retry_of)", {}
-        else:
-            which, values = "#retry_of = :retry_of", {":retry_of": retry_of}
+        change = Change(set={"execution": execution})
         try:
-            return self._claim(job_id, {"execution": execution}, f" AND {which}", values)
-        except Refused as refused:
-            if refused.job is not None and _under_way(refused.job, execution):
-                return refused.job
+            return self._begin_attempt(job_id, change, retried_as(retry_of))
+        except ConditionFailed as failed:
+            if failed.job is not None and _under_way(failed.job, execution):
+                return failed.job
             raise
 
     def restart(self, job: Job) -> Job:
         """Start another attempt of the execution that has the job, if the last one failed.
 
         Raises:
-            Refused: the job is no longer this execution's.
+            ConditionFailed: the job is no longer this execution's.
         """
-        where, values = as_read(job)
+        ours = equal("execution", job.execution) & unchanged_since(job)
         try:
-            return self._claim(
-                job.job_id,
-                {},
-                " AND #execution = :execution" + where,
-                {**values, ":execution": job.execution},
-            )
-        except Refused as refused:
-            stored = refused.job
+            return self._begin_attempt(job.job_id, Change(), ours)
+        except ConditionFailed as failed:
+            stored = failed.job
             if (
                 stored is not None
                 and stored.attempts == job.attempts + 1
                 and _under_way(stored, job.execution)
             ):
-                return stored  # by another invocation of the execution, which was cut off
-            return _still_held(refused, job)
+                return stored  # another invocation of the execution began it, and was cut off
+            return _still_held(failed, job)
 
     def release(self, job: Job, error: BaseException) -> Job:
-        """Record that the attempt failed; when the history is full, it goes on as the same attempt.
+        """Record that the attempt failed. If the history is full, the same attempt goes on.
 
         Raises:
-            Refused: the attempt no longer holds the job, or the history has no room for another.
+            ConditionFailed: the attempt no longer holds the job, or the history has no room for
+                another.
         """
-        where = " AND size(#history) < :room"
-        room = {":room": life.MAX_HISTORY - 2}  # for the next attempt, and for the job's end
-        return self._end_attempt(
-            life.RELEASE, job, {"error": describe(error)}, where=where, values=room
-        )
+        # Two entries stay free: for the next attempt, and for the end of the job.
+        room = is_shorter("history", life.MAX_HISTORY - 2)
+        return self._end_attempt(life.RELEASE, job, Change(set={"error": describe(error)}), room)
 
     def report(self, job: Job, progress: Mapping[str, Any]) -> Job:
-        """Record the progress; the answer also tells whether to stop.
+        """Record the progress. The returned job has `cancel_requested`.
 
-        While the job waits, and between two attempts, it is only a replay that tells of progress:
-        nothing is written then.
+        While the job waits, and between two attempts, only a replay reports progress; nothing is
+        written then.
 
         Raises:
-            Refused: the job is no longer this attempt's.
+            ConditionFailed: the job is no longer this attempt's.
         """
         try:
             return super().report(job, progress)
-        except Refused as refused:
-            stored = refused.job
+        except ConditionFailed as failed:
+            stored = failed.job
             if stored is None or stored.status.terminal or not _same_attempt(stored, job):
                 raise
             return stored
 
     def wait(self, job: Job, what: str, seconds: int | None, callback_id: str | None = None) -> Job:
-        """Note what the job waits for and for how many seconds at most; None: nobody knows.
+        """Note what the job waits for, and for how many seconds at most; None: without limit.
 
         With a `callback_id` the owner can end the waiting with an answer.
 
         Raises:
-            Refused: the job is no longer this attempt's.
+            ConditionFailed: the job is no longer this attempt's.
         """
-        moment = now()
-        until = rfc3339(moment + timedelta(seconds=seconds)) if seconds else None
+        until = rfc3339(now() + timedelta(seconds=seconds)) if seconds else None
         waiting = {"for": what, "until": until, "callback_id": callback_id}
-        changes: dict[str, Any] = {
-            "waiting": {name: value for name, value in waiting.items() if value is not None},
-            "expires_at": _expiry(moment),
-        }
-        if job.progress:
-            changes["progress"] = job.progress
-        # A job that is seen to wait can be seen to go on, too.
-        room, values = " AND size(#history) < :room", {":room": life.MAX_HISTORY - 1}
-        return self._switch(life.WAIT, job, moment, changes, room, values)
+        waiting = {name: value for name, value in waiting.items() if value is not None}
+        progress = {"progress": job.progress} if job.progress else {}
+        # One entry stays free, so that a job that is seen to wait is also seen to go on.
+        room = is_shorter("history", life.MAX_HISTORY - 1)
+        return self._switch(life.WAIT, job, Change(set={"waiting": waiting, **progress}), room)
 
     def resume(self, job: Job, callback_id: str | None = None) -> Job:
-        """Note that the waiting is over, if it is `callback_id` that the job waits for.
+        """Note that the waiting is over, if the job waits for `callback_id`.
 
         Raises:
-            Refused: the job is no longer this attempt's.
+            ConditionFailed: the job is no longer this attempt's.
         """
-        moment = now()
-        where = " AND #waiting.#callback_id = :callback_id" if callback_id else ""
-        values = {":callback_id": callback_id} if callback_id else {}
-        return self._switch(
-            life.RESUME, job, moment, {"expires_at": _expiry(moment)}, where, values
-        )
+        condition = None
+        if callback_id:
+            waits = "#waiting.#callback_id = :callback_id"
+            condition = Condition(waits, {":callback_id": callback_id})
+        return self._switch(life.RESUME, job, Change(), condition)
 
-    def _claim(
-        self, job_id: str, changes: dict[str, Any], where: str, values: dict[str, Any]
-    ) -> Job:
+    def _begin_attempt(self, job_id: str, change: Change, condition: Condition) -> Job:
         moment = now()
-        return self._move(
-            life.CLAIM,
-            job_id,
-            moment,
-            set_={**changes, "expires_at": _expiry(moment)},
-            also=", #attempts = #attempts + :one"
-            ", #started_at = if_not_exists(#started_at, :updated_at)",
-            where=" AND #status = :queued AND attribute_not_exists(#cancel_requested)" + where,
-            values={**values, ":one": 1, ":queued": Status.QUEUED.value},
+        change = replace(
+            change,
+            set={**change.set, "expires_at": _expiry(moment)},
+            set_first={"started_at": rfc3339(moment)},
+            count=("attempts",),
         )
+        queued = equal("status", Status.QUEUED.value) & absent("cancel_requested")
+        return self._move(life.CLAIM, job_id, moment, change, queued & condition)
 
     def _switch(
-        self,
-        how: life.Transition,
-        job: Job,
-        moment: datetime,
-        changes: dict[str, Any],
-        where: str = "",
-        values: dict[str, Any] | None = None,
+        self, how: life.Transition, job: Job, change: Change, also: Condition | None
     ) -> Job:
-        """Go to or from `waiting`; a status that cannot be told is no reason to fail a job."""
+        """Go to or from `waiting`. A status that cannot be shown does not fail a job."""
+        moment = now()
+        change = replace(change, set={**change.set, "expires_at": _expiry(moment)})
+        condition = held_by(job) & also if also else held_by(job)
         try:
-            return self._move(
-                how,
-                job.job_id,
-                moment,
-                set_=changes,
-                where=" AND #attempts = :attempt" + where,
-                values={**(values or {}), ":attempt": job.attempts},
-            )
-        except Refused as refused:
-            return _still_held(refused, job)
+            return self._move(how, job.job_id, moment, change, condition)
+        except ConditionFailed as failed:
+            return _still_held(failed, job)
 
 
 def _under_way(job: Job, execution: str | None) -> bool:
@@ -171,12 +144,12 @@ def _same_attempt(stored: Job, job: Job) -> bool:
     return stored.attempts == job.attempts and stored.execution == job.execution
 
 
-def _still_held(refused: Refused, job: Job) -> Job:
+def _still_held(failed: ConditionFailed, job: Job) -> Job:
     """Return the stored job if `job` still holds it: then the write had been done before."""
-    stored = refused.job
+    stored = failed.job
     if stored is not None and stored.attempts == job.attempts and _under_way(stored, job.execution):
         return stored
-    raise refused
+    raise failed
 
 
 def _expiry(moment: datetime) -> int:

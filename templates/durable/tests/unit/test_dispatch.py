@@ -9,7 +9,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 import dispatch
 from jobs import Job
 from jobs.reference import Reference
-from jobs.store import Refused
+from jobs.table import ConditionFailed
 from tests.unit import given
 from tests.unit.engine import Engine
 
@@ -109,7 +109,7 @@ def test_an_execution_that_cannot_be_stopped_now(engine: Engine, status: int) ->
 def test_a_job_that_has_completed_meanwhile(engine: Engine) -> None:
     job = started()
     store.complete(job, {})
-    with pytest.raises(Refused):
+    with pytest.raises(ConditionFailed):
         dispatch.cancel(job)
     assert engine.asked == []
 

@@ -7,7 +7,7 @@ import pytest
 from jobs import Job, Status
 from jobs import job as life
 from jobs.settings import settings
-from jobs.store import Refused
+from jobs.table import ConditionFailed
 from jobs.waiting import EXECUTION_TIMEOUT, WaitingStore
 from tests.unit import given
 from tests.unit.conftest import Clock
@@ -34,7 +34,7 @@ def waiting(callback_id: str | None = None) -> Job:
 
 def refused(write: Callable[[], object]) -> Job | None:
     """Return what is stored instead, when a write is refused; and nothing has changed by it."""
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(ConditionFailed) as refusal:
         write()
     return refusal.value.job
 

@@ -7,7 +7,7 @@ import pytest
 import work
 from jobs import Job, JobCancelled, PermanentError
 from jobs.context import JobContext
-from jobs.once import begin
+from jobs.once import note_deadline
 from tests import samples
 from tests.needed import needed
 from tests.unit import given
@@ -18,7 +18,7 @@ from tests.unit.given import store
 def run(payload: dict[str, Any], job: Job) -> dict[str, Any]:
     """Run the work as the worker does."""
     context = Context()
-    begin(context)
+    note_deadline(context)
     return work.run(payload, JobContext(job, store, context.get_remaining_time_in_millis))
 
 

@@ -1,0 +1,44 @@
+"""Durable functions of small projects: how they are declared and invoked."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.laptop.projects import function
+
+APP = """
+    from aws_durable_execution_sdk_python import durable_execution
+
+    @durable_execution
+    def handler(event, context):
+        return event["number"] * 2
+"""
+DURABLE = {
+    "DurableConfig": {"ExecutionTimeout": 60, "RetentionPeriodInDays": 1},
+    "AutoPublishAlias": "live",
+}
+
+
+@pytest.fixture
+def invoke(run: Callable[..., Any]) -> Callable[[str], Any]:
+    """Invoke a function that is durable by Globals alone, by its name."""
+    stack = run({"Globals.": {"Function": DURABLE}, "F": function("app.handler")}, {"app": APP})
+    lambda_ = stack.aws.client("lambda")
+
+    def call(name: str) -> Any:
+        answer = lambda_.invoke(FunctionName=name, Payload=json.dumps({"number": 21}))
+        return json.load(answer["Payload"]), answer["ExecutedVersion"]
+
+    return call
+
+
+def test_globals_make_a_function_durable(invoke: Callable[[str], Any]) -> None:
+    """https://docs.aws.amazon.com/lambda/latest/dg/durable-invoking.html"""
+    assert invoke("F:live") == (42, "1")
+    assert invoke("F:$LATEST") == (42, "$LATEST")
+    for name, error in (("F", "InvalidParameterValueException"), ("F:other", "ResourceNotFound")):
+        with pytest.raises(ClientError, match=error):
+            invoke(name)

@@ -25,7 +25,7 @@ def test_a_fault_is_found_and_its_place_named(
     assert status == 1
     assert f'{page}:5: "an": ' in printed
     assert 'Suggestion: "a".' in printed
-    assert f"{page}:3" not in printed  # SQS is one of the accepted words
+    assert f"{page}:3" not in printed  # SQS is an abbreviation
     assert "faults. Rewrite them" in printed
 
 

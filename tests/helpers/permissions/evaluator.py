@@ -8,7 +8,10 @@ tool, and nothing of it is shipped.
 https://github.com/cloud-copilot/iam-simulate
 """
 
+import hashlib
 import json
+import os
+import shutil
 import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -17,11 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.helpers.support import tools
+from tests.helpers.support.machine import CACHE, lock, run, say
 
 ACCOUNT = "000000000000"
 ALLOWED, DENIED, FORBIDDEN = "Allowed", "ImplicitlyDenied", "ExplicitlyDenied"
 
 _HERE = Path(__file__).parent
+_NODE = (20, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -85,11 +90,38 @@ def decide(requests: Iterable[Request]) -> list[str]:
 @cache
 def _started() -> "subprocess.Popen[str]":
     """The evaluator, running; its input ends with this process, and so does it."""
-    node, packages = tools.npm_packages("iam", _HERE)
+    node = _node()
     return subprocess.Popen(
-        [node, _HERE / "evaluate.mjs"],
-        cwd=packages,
+        [node / "node", _HERE / "evaluate.mjs"],
+        cwd=_installed(node),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         encoding="utf-8",
     )
+
+
+def _installed(node: Path) -> Path:
+    """A folder in .cache/ with the evaluator, made again when its pins change."""
+    wanted = (_HERE / "package-lock.json").read_bytes()
+    folder = CACHE / f"iam-{hashlib.sha256(wanted).hexdigest()[:12]}"
+    with lock("iam"):
+        if not (folder / "finished").exists():
+            say(f"installing the IAM evaluator into {folder} …")
+            folder.mkdir(parents=True, exist_ok=True)
+            for name in ("package.json", "package-lock.json"):
+                shutil.copy(_HERE / name, folder)
+            path = os.pathsep.join((str(node), os.environ.get("PATH", "")))
+            quiet = ("--silent", "--no-audit", "--no-fund", "--ignore-scripts")
+            run(node / "npm", "ci", *quiet, cwd=folder, env={**os.environ, "PATH": path})
+            (folder / "finished").touch()
+    return folder
+
+
+def _node() -> Path:
+    """The folder of a Node that is new enough: the one on PATH, else one from PyPI."""
+    found, npm = shutil.which("node"), shutil.which("npm")
+    if found and npm and Path(found).parent == Path(npm).parent:
+        version = run(found, "--version").stdout.strip().removeprefix("v")
+        if tuple(map(int, version.split("."))) >= _NODE:
+            return Path(found).parent
+    return tools.scripts("node")

@@ -153,6 +153,7 @@ FOREIGN = {
     *("AccessDenied", "ThrottlingException", '"State": "Disabled"'),  # what AWS answers
     "ApproximateRunningDurableExecutionsUtilization",  # AWS's metric
     *("execute-api:Invoke", "start-message-move-task", "--guided"),  # AWS's words
+    "logs.REGION.amazonaws.com",  # a principal of AWS
     *("PATH", "export AWS_DEFAULT_REGION=us-east-1", "asyncio.create_task"),  # of shell, of Python
     "python-uv",  # of SAM CLI
     *("TIMED_OUT", "processing", "getStatus", "submit"),  # of what the kit is compared with
@@ -531,6 +532,12 @@ PATTERNS = {
     r"^$|^\*$|^https?://[^\s/]+$": "an origin, `*`, or empty",
     r"^https://\S+$": "an https address",
     r"^$|^https?://\S+$": "an http address, or empty",
+    r"^$|^arn:[\w-]+:iam::\d{12}:policy/\S+$": "a policy's ARN, or empty",
+    r"^$|^arn:[\w-]+:kms:[\w-]+:\d{12}:key/\S+$": "a key's ARN, or empty",
+    r"^$|^subnet-\w+$": "subnets, or empty",
+    r"^$|^sg-\w+$": "security groups, or empty",
+    r"^\S+$": "audiences, separated by commas",
+    r"^\S*$": "a scope, or empty",
 }
 
 

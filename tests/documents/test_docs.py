@@ -158,6 +158,7 @@ FOREIGN = {
     "python-uv",  # of SAM CLI
     *("TIMED_OUT", "processing", "getStatus", "submit"),  # of what the kit is compared with
     *('{"job_id": …}', "{% include … %}", "${…}", "{{resolve:…}}"),  # shortened
+    "{% if cookiecutter.worker == 'ENGINE' %}waiting.py{% endif %}",  # ENGINE stands for a name
 }
 COMMAND = re.compile(r"(make|sam|aws|cruft|pipx|cookiecutter|\S*python|pip|git)(?=\s)")
 
@@ -417,6 +418,8 @@ def granted(project: BakedProject, role: str) -> Iterator[tuple[str, str]]:
         if name in managed or role in named(policy.get("Roles", [])):
             documents.append(policy["PolicyDocument"])
     for statement in itertools.chain(*(document["Statement"] for document in documents)):
+        if "Action" not in statement:  # an If: about a key or a network that is the user's
+            continue
         actions = statement["Action"]
         yield from itertools.product(
             [actions] if isinstance(actions, str) else actions, named(statement["Resource"])

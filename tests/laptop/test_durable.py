@@ -75,22 +75,27 @@ def test_the_page_shows_the_steps_of_an_execution(url: str, browser: Browser) ->
     assert browser.errors == []
 
 
-def test_a_missing_emulator_is_named(project: BakedProject, tmp_path: Path) -> None:
-    """One line that says what to do, and nothing is left running."""
-    (tmp_path / "aws_durable_execution_sdk_python_testing").mkdir()
-    (tmp_path / "aws_durable_execution_sdk_python_testing" / "__init__.py").touch()
+def refusal(project: BakedProject, packages: Path) -> str:
+    """Return what a stack that does not start says, with `packages` before all others."""
     done = subprocess.run(
         [sys.executable, "-B", "-m", "local", "--port", "0"],
         cwd=project.path,
-        env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"},
+        env={"PYTHONPATH": str(packages), "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-
     assert done.returncode == 2
-    assert done.stderr == (
+    return done.stderr
+
+
+def test_a_missing_emulator_is_named(project: BakedProject, tmp_path: Path) -> None:
+    """One line that says what to do, and nothing is left running."""
+    (tmp_path / "aws_durable_execution_sdk_python_testing").mkdir()
+    (tmp_path / "aws_durable_execution_sdk_python_testing" / "__init__.py").touch()
+
+    assert refusal(project, tmp_path) == (
         "local: the emulator of durable executions does not start; run `make setup`\n"
     )
 
@@ -107,18 +112,8 @@ PathFinder.find_spec = lambda name, *rest: None if name == missing else find(nam
 def test_a_package_that_is_not_installed_is_named(project: BakedProject, tmp_path: Path) -> None:
     """As in a project of queues to which somebody adds a durable function."""
     (tmp_path / "sitecustomize.py").write_text(HIDDEN, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-B", "-m", "local", "--port", "0"],
-        cwd=project.path,
-        env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
 
-    assert done.returncode == 2
-    assert done.stderr == (
+    assert refusal(project, tmp_path) == (
         "local: template.yaml has a durable function, which needs"
         " aws-durable-execution-sdk-python-testing."
         " Add it to requirements-dev.txt and run `make setup`.\n"

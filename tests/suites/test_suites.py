@@ -1,4 +1,4 @@
-"""A project's own tests pass as generated, all of them, whatever the answers."""
+"""A project's own tests pass: all with one `auth`, with the others those about callers."""
 
 import re
 
@@ -31,7 +31,7 @@ ABOUT_CALLERS = {
 def files(project: BakedProject, auth: str, folder: str) -> list[str]:
     """A folder of tests for the first `auth`; for another one its files about callers.
 
-    Nothing else depends on `auth`: see test_auth_changes_nothing_but_the_caller.
+    No other Python depends on `auth`: see test_auth_changes_no_python_but_the_caller.
     """
     if auth == QUESTIONS["auth"][0]:
         return [folder]
@@ -65,7 +65,7 @@ def test_its_own_tests_pass(suite: Suite, baked: Oven) -> None:
 
 
 @pytest.mark.parametrize("worker", QUESTIONS["worker"])
-def test_auth_changes_nothing_but_the_caller(worker: str, baked: Oven) -> None:
+def test_auth_changes_no_python_but_the_caller(worker: str, baked: Oven) -> None:
     """So what is no question of callers is tested with one `auth`."""
     first, *others = (tree(baked(worker=worker, auth=auth).path) for auth in QUESTIONS["auth"])
 

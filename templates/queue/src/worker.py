@@ -120,6 +120,8 @@ def _attempt(reference: Reference, context: LambdaContext) -> Job | None:
     except ConditionFailed as refused:
         return _not_claimed(refused.job, reference)
 
+    if claimed.history[-2]["status"] == Status.RUNNING:  # its lease ran out
+        count(Metric.ATTEMPT_LOST)
     logger.info("attempt started", extra={"attempt": claimed.attempts})
     try:
         ended = _run(JobContext(claimed, store, context.get_remaining_time_in_millis))

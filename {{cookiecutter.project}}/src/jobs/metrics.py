@@ -18,6 +18,10 @@ class Metric(StrEnum):
     FAILED = "JobFailed"
     CANCELLED = "JobCancelled"
     DEAD_LETTERED = "JobDeadLettered"
+    ATTEMPT_LOST = "AttemptLost"
+    """Queue: an attempt ended without a record, as the next one finds out."""
+    WORKER_CRASHED = "WorkerCrashed"
+    """Durable: an invocation ended without a record, as the next one finds out."""
 
 
 def count(metric: Metric) -> None:

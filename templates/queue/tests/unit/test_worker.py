@@ -289,11 +289,14 @@ def test_a_job_that_another_attempt_holds(
     assert log()[-1]["message"] == "message comes back in 91 s: another attempt holds the job"
 
 
-def test_a_job_whose_attempt_was_lost_is_taken_over(queue: Queue, runs: list[str]) -> None:
+def test_a_job_whose_attempt_was_lost_is_taken_over(
+    queue: Queue, runs: list[str], counted: Counted
+) -> None:
     job = given.lost()
     send(queue, job)
     assert queue.deliver(worker.handler) == 0
     assert (stored(job).status, stored(job).attempts) == ("completed", 2)
+    assert counted() == ["AttemptLost", "JobCompleted"]
 
 
 @pytest.mark.parametrize("state", ["asked_and_lost", "asked_and_released"])

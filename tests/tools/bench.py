@@ -111,15 +111,13 @@ def measure(project: BakedProject, scratch: Path) -> Iterator[Figure]:
     yield Figure("DynamoDB writes of the job", writes, WRITES[worker])
     yield Figure("SQS sends per job", asked.get("SendMessage", 0), 1)
     places = [str(project.path), str(project.path / "src")]
-    done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("bench_project.py"))],
-        cwd=project.path,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(places)},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    yield from (Figure(**json.loads(line)) for line in done.stdout.splitlines())
+    command = [sys.executable, str(Path(__file__).with_name("bench_project.py"))]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(places)}
+    stack = subprocess.Popen(command, cwd=project.path, env=env, stdout=subprocess.PIPE, text=True)
+    with stack:  # figure by figure, so that a later failure does not hide the earlier ones
+        yield from (Figure(**json.loads(line)) for line in stack.stdout or ())
+    if stack.returncode:
+        raise subprocess.CalledProcessError(stack.returncode, command)
 
 
 def cold_init(project: BakedProject, scratch: Path) -> Iterator[Figure]:

@@ -6,8 +6,8 @@
 PYTHON ?= python3
 # For `make demo`, `prove`, `load` and `mutants`: queue or durable.
 WORKER ?= queue
-# Two processes: half of the tests wait most of the time. Their groups: see tests/conftest.py.
-PYTEST := -m pytest -n 2 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0 --durations 10
+# Two processes. Which tests each runs: see tests/helpers/schedule.py.
+PYTEST := -m pytest -n 2 --dist loadscope --no-loadscope-reorder --max-worker-restart 0 --durations 10
 # For `make prove` and `load`: a generated project; without one, they generate a fresh one.
 PROJECT ?=
 JOBS ?= 500

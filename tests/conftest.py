@@ -12,6 +12,8 @@ import pytest
 from tests.helpers.baked import BakedProject, bake, copy_kit
 from tests.helpers.support import containers, machine
 
+pytest_plugins = ["tests.helpers.schedule"]
+
 # local/ is imported where it lies, and what lies there is generated.
 sys.dont_write_bytecode = True
 
@@ -21,21 +23,6 @@ def pytest_configure(config: pytest.Config) -> None:
     capture = config.pluginmanager.getplugin("capturemanager")
     assert capture is not None
     machine.speak_through(capture.global_and_fixture_disabled)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With several processes, let one run a whole file, whose tests share what fixtures build.
-
-    Tests marked `apart` share nothing that takes long to build. The long ones come first, so that
-    no process is left alone with one in the end.
-    """
-    for item in items:
-        if not item.get_closest_marker("apart"):
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
-    if hasattr(config, "workerinput"):
-        long = ("container", "proof")
-        items.sort(key=lambda item: not any(map(item.get_closest_marker, long)))
 
 
 def pytest_report_header() -> str:

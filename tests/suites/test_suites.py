@@ -7,8 +7,6 @@ import pytest
 from tests.conftest import Oven
 from tests.helpers.baked import QUESTIONS, BakedProject, tree
 
-pytestmark = pytest.mark.apart
-
 Suite = tuple[str, str, str]
 """Worker, auth, and a folder of tests."""
 

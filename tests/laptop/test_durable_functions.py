@@ -42,3 +42,17 @@ def test_globals_make_a_function_durable(invoke: Callable[[str], Any]) -> None:
     for name, error in (("F", "InvalidParameterValueException"), ("F:other", "ResourceNotFound")):
         with pytest.raises(ClientError, match=error):
             invoke(name)
+
+
+@pytest.mark.parametrize("returned", ["None", "float('nan')", "[]"])
+def test_a_handler_without_the_decorator_fails_its_execution(
+    run: Callable[..., Any], returned: str
+) -> None:
+    """What it returns has no Status."""
+    app = {"app": f"def handler(event, context):\n    return {returned}\n"}
+    stack = run({"F": function("app.handler", **DURABLE)}, app)
+    answer = stack.aws.client("lambda").invoke(FunctionName="F:live", Payload="{}")
+    assert answer["FunctionError"] == "Unhandled"
+    assert len(stack.invocations) == 1
+    (execution,) = stack.durable.state()
+    assert execution["status"] == "FAILED"

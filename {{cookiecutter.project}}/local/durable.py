@@ -263,7 +263,7 @@ class Durable:
         if headers.get("x-amz-invocation-type") == "Event":  # a failure is not tried again here
             return 202, [], b""
         invocation: Invocation = future.result()
-        if durable and (invocation.error or invocation.result.get("Status") != "PENDING"):
+        if durable and '"PENDING"' not in (invocation.payload or ""):  # it may have ended
             self._look_at(event["DurableExecutionArn"])
         if invocation.error:
             failed = ("x-amz-function-error", "Unhandled")

@@ -29,8 +29,12 @@ def claim(job: Job | str, seconds: float = 60) -> Job:
     return store.claim(reference, seconds, most=9)
 
 
+NO_JOB = "6e1b3c1e-7a54-4c70-9d5f-1f3f0a0c9b52"
+"""An id that no job has, for the parameters of tests: they are the same in every process."""
+
+
 def new_id() -> str:
-    """Return an id that no job has."""
+    """Return another id that no job has."""
     return str(uuid.uuid4())
 
 

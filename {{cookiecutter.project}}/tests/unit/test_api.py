@@ -18,7 +18,7 @@ from tests.unit import client, given
 from tests.unit.client import Answer, answer, cancel, get, post, request, retry, shown_problems
 from tests.unit.conftest import Clock, Counted, Read
 from tests.unit.engine import Engine
-from tests.unit.given import OWNER, new_id, store, stored
+from tests.unit.given import NO_JOB, OWNER, new_id, store, stored
 from web import owner
 from web.body import MAX_BYTES
 
@@ -276,7 +276,7 @@ def test_a_body_that_no_bytes_stand_for() -> None:
 # ---------------------------------------------------------------- GET /jobs/{job_id}
 
 
-@pytest.mark.parametrize("state", given.STATES.keys() - {"gone"})
+@pytest.mark.parametrize("state", sorted(given.STATES.keys() - {"gone"}))
 def test_status(state: str) -> None:
     job = given.STATES[state]()
 
@@ -294,7 +294,7 @@ ROUTES = [get, cancel, retry]
 
 
 @pytest.mark.parametrize("route", ROUTES)
-@pytest.mark.parametrize("job_id", [new_id(), "17", new_id().upper(), "a%2Fb", "%00"])
+@pytest.mark.parametrize("job_id", [NO_JOB, "17", NO_JOB.upper(), "a%2Fb", "%00"])
 def test_no_such_job(route: Callable[[str], Answer], job_id: str) -> None:
     told = route(job_id)
     assert (told.status, told.problem) == (404, "job-not-found")

@@ -115,7 +115,7 @@ def test_a_retry_can_be_given_up_too(queue: Queue) -> None:
     ("body", "error"),
     [
         ("not JSON", "NotAReference"),
-        (Reference(given.new_id()).dumps(), "LookupError"),
+        (Reference(given.NO_JOB).dumps(), "LookupError"),
     ],
 )
 def test_a_message_without_a_job_stays(body: str, error: str, queue: Queue, log: Read) -> None:

@@ -53,7 +53,8 @@ def test_without_a_key_each_job_is_new() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "17", "A" * 36, f"{uuid.uuid4()}0", str(uuid.uuid4()).upper()]
+    "text",
+    ["", "17", "A" * 36, f"{uuid.UUID(int=4)}0", "51321B3F-EF02-52B1-BEF5-CBF9F335C8D8"],
 )
 def test_what_is_no_job_id(text: str) -> None:
     assert not is_job_id(text)

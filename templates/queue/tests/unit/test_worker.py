@@ -323,8 +323,8 @@ def test_a_cancelled_job_whose_worker_died_is_cancelled(
     [
         ("not JSON", "NotAReference"),
         ('{"job": "17"}', "NotAReference"),
-        (Reference(given.new_id()).dumps(), "LookupError"),
-        (Reference(given.new_id(), retry_of=3).dumps(), "LookupError"),
+        (Reference(given.NO_JOB).dumps(), "LookupError"),
+        (Reference(given.NO_JOB, retry_of=3).dumps(), "LookupError"),
     ],
 )
 def test_a_message_without_a_job_is_kept(

@@ -64,6 +64,23 @@ APP = """
             raise LookupError("not here")
         return os.getpid()
 
+    def share(event, context):
+        import multiprocessing
+        from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+        from multiprocessing.shared_memory import SharedMemory
+
+        told = []
+        for make in (ProcessPoolExecutor, multiprocessing.Queue, lambda: multiprocessing.Pool(1),
+                     lambda: SharedMemory(create=True, size=1)):
+            try:
+                make()
+            except OSError as error:
+                told.append(str(error))
+        ours, theirs = multiprocessing.Pipe()
+        child = multiprocessing.Process(target=theirs.send, args=(7,))
+        child.start()
+        return [*told, ours.recv(), *ThreadPoolExecutor().map(abs, [-1])]
+
     def talk(event, context):
         print("to stdout")
         print("to stderr", file=sys.stderr)
@@ -260,6 +277,12 @@ def test_after_a_crash_it_is_replaced(functions: Functions, event: Any, end: str
     assert invocation.error["errorMessage"].endswith(end)
     again = functions.settled(crash, {})
     assert (again.error, again.cold) == (None, True)
+
+
+def test_it_has_no_shared_memory(functions: Functions) -> None:
+    """As Lambda has no /dev/shm: no pool of processes, no queue between them; pipes work."""
+    refused = ["[Errno 38] Function not implemented"] * 4
+    assert functions("share").invoke({}).result().result == [*refused, 7, 1]
 
 
 def test_an_error_is_no_crash(functions: Functions) -> None:

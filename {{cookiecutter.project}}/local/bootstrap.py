@@ -9,12 +9,14 @@ With LOCAL_CALLS in the environment, every call that the function makes to AWS i
 that it names.
 """
 
+import errno
 import json
 import os
 import re
 import socket
 import sys
 import threading
+from importlib import import_module
 from typing import Any
 
 from awslambdaric import bootstrap
@@ -122,6 +124,22 @@ def _note_calls(path: str) -> None:
     setattr(BaseClient, "_make_api_call", note)  # noqa: B010 - a method, to mypy
 
 
+def _deny_shared_memory() -> None:
+    """Refuse semaphores and shared memory as Lambda does, which has no /dev/shm.
+
+    So `ProcessPoolExecutor`, `multiprocessing.Pool` and `Queue` fail; `Process` and `Pipe` work.
+    https://aws.amazon.com/blogs/compute/parallel-processing-in-python-with-aws-lambda/
+    """
+    semaphores: Any = import_module("_multiprocessing")
+    shared: Any = import_module("_posixshmem")
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    semaphores.SemLock = type("SemLock", (semaphores.SemLock,), {"__new__": refuse})
+    shared.shm_open = refuse
+
+
 def main() -> None:
     """Serve the function that the environment names, until killed."""
     channel = socket.socket(fileno=int(sys.argv[1]))
@@ -130,6 +148,7 @@ def main() -> None:
         import ctypes
 
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    _deny_shared_memory()
     sys.path.insert(0, os.environ["LAMBDA_TASK_ROOT"])
     if calls := os.environ.get("LOCAL_CALLS"):
         _note_calls(calls)

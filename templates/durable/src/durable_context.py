@@ -4,11 +4,13 @@
 - A step that fails and will be tried again ends an attempt; the job is `queued` until the next.
 - `PermanentError` and `JobCancelled` are not tried again, and `except` knows them.
 - The answer of a callback is JSON.
+- What Lambda could not record is refused or cut: names, results, errors.
 
 Inside `map` and `parallel`, where branches wait while others run, the context is the SDK's own; its
 steps take `BRANCH_STEP`.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,15 +25,25 @@ from aws_durable_execution_sdk_python.config import (
     WaitForCallbackConfig,
 )
 from aws_durable_execution_sdk_python.exceptions import (
+    BackgroundThreadError,
     CallbackSubmitterError,
     DurableOperationError,
+    OrphanedChildException,
+    SerDesError,
+    SuspendExecution,
+    UnrecoverableError,
 )
 from aws_durable_execution_sdk_python.retries import (
     RetryDecision,
     RetryStrategyConfig,
     create_retry_strategy,
 )
-from aws_durable_execution_sdk_python.serdes import JsonSerDes
+from aws_durable_execution_sdk_python.serdes import (
+    EXTENDED_TYPES_SERDES,
+    JsonSerDes,
+    SerDes,
+    SerDesContext,
+)
 from aws_durable_execution_sdk_python.types import WaitForCallbackContext
 from aws_lambda_powertools.utilities.idempotency.exceptions import (
     IdempotencyAlreadyInProgressError,
@@ -40,9 +52,16 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from jobs import Job, JobCancelled, PermanentError
 from jobs.context import JobContext
+from jobs.failure import stand_in, telling, type_name
 from jobs.settings import required_int
 from jobs.table import ConditionFailed
 from jobs.waiting import WaitingStore
+
+MAX_STEP_RESULT = 256 * 1024
+"""Bytes. https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
+NAME = re.compile(r"[\x20-\x7e]{1,200}")
+"""Names of operations; Lambda takes 256 characters, and the SDK adds to some.
+https://docs.aws.amazon.com/lambda/latest/api/API_OperationUpdate.html"""
 
 T = TypeVar("T")
 Strategy = Callable[[Exception, int], RetryDecision]
@@ -99,6 +118,32 @@ class Superseded(BaseException):
         self.job = job
 
 
+ENGINE = (
+    *(SuspendExecution, BackgroundThreadError, OrphanedChildException, UnrecoverableError),
+    Superseded,
+)
+"""What the engine raises through work.py, which is no failure of the work."""
+
+
+class _Bounded(SerDes[Any]):
+    """Refuses a result that is too large for a step."""
+
+    def __init__(self, inner: SerDes[Any]) -> None:
+        self._inner = inner
+
+    def serialize(self, value: Any, serdes_context: SerDesContext) -> str:
+        text = self._inner.serialize(value, serdes_context)
+        if (size := len(text.encode())) > MAX_STEP_RESULT:
+            raise SerDesError(
+                f"the step's result has {size} bytes and {MAX_STEP_RESULT} are allowed:"
+                " store it elsewhere and return where"
+            )
+        return text
+
+    def deserialize(self, data: str, serdes_context: SerDesContext) -> Any:
+        return self._inner.deserialize(data, serdes_context)
+
+
 class JobDurableContext:
     """A durable context of the job's main line, or of a child context of it."""
 
@@ -117,7 +162,7 @@ class JobDurableContext:
         config: StepConfig | None = None,
     ) -> T:
         """Run a function once and keep its result: `DurableContext.step`."""
-        config = config or StepConfig()
+        name, config = _name(name, func), config or StepConfig()
         own = config.retry_strategy or STEP_RETRIES
 
         def strategy(error: Exception, attempts: int) -> RetryDecision:
@@ -126,12 +171,21 @@ class JobDurableContext:
                 self._tell_failure(error)
             return decision
 
+        def attempt(step: StepContext) -> T:
+            with telling(*ENGINE):
+                return func(step)
+
+        ours = replace(
+            config,
+            retry_strategy=strategy,
+            serdes=_Bounded(config.serdes or EXTENDED_TYPES_SERDES),
+        )
         with _as_raised():
-            return self._context.step(func, name, config=replace(config, retry_strategy=strategy))
+            return self._context.step(attempt, name, config=ours)
 
     def wait(self, duration: Duration, name: str | None = None) -> None:
         """Wait without a sandbox: `DurableContext.wait`."""
-        what = name or "time to pass"
+        what = _name(name, None) or "time to pass"
         self._keep(f"{what}: wait", lambda job: self._store.wait(job, what, duration.to_seconds()))
         with self._resuming(what):
             self._context.wait(duration, name)
@@ -157,9 +211,10 @@ class JobDurableContext:
                 lambda job: self._store.wait(job, what, config.timeout_seconds or None, callback_id)
             )
             try:
-                submitter(callback_id, context)
+                with telling(*ENGINE):
+                    submitter(callback_id, context)
             except Exception as error:  # the SDK would keep nothing of its type
-                raise DurableOperationError(str(error), data=_type_name(type(error))) from error
+                raise DurableOperationError(str(error), data=type_name(type(error))) from error
 
         def strategy(error: Exception, attempts: int) -> RetryDecision:
             if isinstance(error, DurableOperationError) and isinstance(error.__cause__, Exception):
@@ -180,7 +235,8 @@ class JobDurableContext:
 
         def run(child: DurableContext) -> T:
             try:
-                return func(as_durable(JobDurableContext(child, self._job, self._store)))
+                with telling(*ENGINE):
+                    return func(as_durable(JobDurableContext(child, self._job, self._store)))
             except DurableOperationError as error:  # the SDK would keep no more than its own name
                 raise original(error) from error
 
@@ -223,16 +279,16 @@ def as_durable(context: JobDurableContext) -> DurableContext:
 
 
 def original(error: Exception) -> Exception:
-    """Return what was raised in a step, in place of what the SDK has made of it."""
+    """Return what was raised in a step, in place of what the SDK has made of it.
+
+    The SDK keeps only the name and the message. A class of that name shows the owner the type that
+    work.py raised, which may be in no module that this process can import.
+    """
     if not isinstance(error, DurableOperationError):
         return error
     told = (isinstance(error, CallbackSubmitterError) and error.data) or error.error_type
-    module, _, name = told.rpartition(".")
     base = next((base for base in NEVER_AGAIN if told in _type_names(base)), Exception)
-    # The SDK keeps only the name and the message. A class of that name shows the owner the type
-    # that work.py raised, which may be in no module that this process can import.
-    raised: type[Exception] = type(name, (base,), {"__module__": module})
-    return raised(error.message)
+    return stand_in(told, base, error.message or "")
 
 
 @contextmanager
@@ -246,16 +302,18 @@ def _as_raised() -> Iterator[None]:
         raise
 
 
-def _type_name(type_: type) -> str:
-    """Return the full name of a class, as the SDK keeps it."""
-    return f"{type_.__module__}.{type_.__qualname__}"
-
-
 def _type_names(type_: type) -> set[str]:
     """Return the full names of a class and of all that are derived from it."""
-    return {_type_name(type_)}.union(*map(_type_names, type_.__subclasses__()))
+    return {type_name(type_)}.union(*map(_type_names, type_.__subclasses__()))
 
 
 def _name(name: str | None, func: object) -> str | None:
-    """Return an operation's name, as the SDK finds it."""
-    return name or getattr(func, "_original_name", None)
+    """Return an operation's name, as the SDK finds it.
+
+    Raises:
+        ValueError: Lambda would refuse it.
+    """
+    found = name or getattr(func, "_original_name", None)
+    if found and not NAME.fullmatch(found):
+        raise ValueError(f"An operation is named {found!r}. Use 1 to 200 printable ASCII letters.")
+    return found

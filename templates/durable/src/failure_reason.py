@@ -3,8 +3,8 @@
 from botocore.exceptions import ClientError
 
 from jobs import Job
+from jobs.failure import MAX_MESSAGE
 from jobs.settings import client
-from jobs.store import MAX_MESSAGE
 
 _lambda = client("lambda")
 

@@ -20,9 +20,10 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from botocore.exceptions import BotoCoreError, ClientError
 
 import work
-from durable_context import PATIENT, JobDurableContext, Superseded, as_durable, original
+from durable_context import ENGINE, PATIENT, JobDurableContext, Superseded, as_durable, original
 from jobs import Job, JobCancelled, PermanentError, Status
 from jobs.context import JobContext
+from jobs.failure import telling
 from jobs.metrics import count_ended
 from jobs.notification import announce
 from jobs.once import note_deadline
@@ -77,7 +78,10 @@ def _run(reference: Reference, context: DurableContext) -> Job:
     job = JobContext(claimed, store, _invocation(context).get_remaining_time_in_millis)
     end: Callable[[Job], Job]
     try:
-        result = work.run(claimed.payload, as_durable(JobDurableContext(context, job, store)), job)
+        with telling(*ENGINE):
+            result = work.run(
+                claimed.payload, as_durable(JobDurableContext(context, job, store)), job
+            )
         end = partial(store.complete, result=result)
     except UnrecoverableError:  # the engine's own: it knows whether to invoke again
         raise

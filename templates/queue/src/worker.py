@@ -27,6 +27,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 import work
 from jobs import Job, JobCancelled, PermanentError, Status
 from jobs.context import JobContext
+from jobs.failure import telling
 from jobs.job import milliseconds, now
 from jobs.metrics import Metric, count, count_ended
 from jobs.notification import announce
@@ -135,7 +136,8 @@ def _attempt(reference: Reference, context: LambdaContext) -> Job | None:
 def _run(context: JobContext) -> Job:
     """Do the work and record how it ended."""
     try:
-        result = work.run(context.job.payload, context)
+        with telling():
+            result = work.run(context.job.payload, context)
         return store.complete(context.job, result)
     except JobCancelled:
         return store.stop(context.job)

@@ -11,6 +11,7 @@ from typing import Any
 
 from jobs import job as life
 from jobs.canonical import canonical, fingerprint
+from jobs.failure import describe
 from jobs.job import SCHEMA, Job, PermanentError, Status, Transition, milliseconds, now, rfc3339
 from jobs.reference import Reference
 from jobs.settings import settings
@@ -26,7 +27,6 @@ from jobs.table import (
 )
 
 MAX_RESULT_BYTES = 100_000
-MAX_MESSAGE = 2_000
 
 
 def unchanged_since(job: Job) -> Condition:
@@ -255,12 +255,6 @@ class JobStore(JobsTable):
             remove=(*change.remove, *removed),
         )
         return self._update(job_id, change, _status_in(how) & condition)
-
-
-def describe(error: BaseException) -> dict[str, str]:
-    """Return an error as a job holds it, without its stack trace."""
-    message = str(error)[:MAX_MESSAGE].encode("utf-8", "replace").decode("utf-8")
-    return {"type": type(error).__name__, "message": message}
 
 
 def _result(result: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from jobs import Job, PermanentError
 from jobs.job import NewerSchema
 from jobs.reference import Reference
 from jobs.settings import client, settings
-from jobs.store import JobStore, describe
+from jobs.store import JobStore
 from jobs.table import ConditionFailed
 from tests.unit import given
 from tests.unit.conftest import Clock
@@ -446,12 +446,6 @@ def test_a_result_is_a_json_object(result: Any, why: str) -> None:
 
     assert str(error.value).startswith(why)
     assert store.get(job.job_id) == job
-
-
-def test_an_error_is_told_in_short() -> None:
-    assert describe(KeyError("site")) == {"type": "KeyError", "message": "'site'"}
-    assert describe(ValueError("x" * 2_001))["message"] == "x" * 2_000
-    assert describe(OSError("\udcff"))["message"] == "?"  # part of a file name that is no UTF-8
 
 
 def test_a_table_that_does_not_answer_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from jobs import job as life
+from jobs.failure import describe
 from jobs.job import Job, Status, now, rfc3339
 from jobs.settings import required_int, settings
-from jobs.store import JobStore, describe, held_by, retried_as, unchanged_since
+from jobs.store import JobStore, held_by, retried_as, unchanged_since
 from jobs.table import Change, Condition, ConditionFailed, absent, equal, is_shorter
 
 EXECUTION_TIMEOUT = required_int("EXECUTION_TIMEOUT", minimum=1)

@@ -221,6 +221,81 @@ def test_an_error_outside_of_steps_fails_the_job(
     assert execution.job.error == {"type": "KeyError", "message": "'customer'"}
 
 
+class Silent(Exception):
+    """An error without a text."""
+
+    def __str__(self) -> str:
+        raise ValueError
+
+
+GROUP = ExceptionGroup("tasks", [PermanentError("no card"), OSError("late")])
+
+
+@pytest.mark.parametrize("where", ["outside", "step", "child context", "submitter"])
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (Silent(), "Silent", "(its text cannot be told)"),
+        (SystemExit(3), "SystemExit", "3"),
+        (GROUP, "PermanentError", "PermanentError: no card; OSError: late"),
+        (ConnectionError("é" * 40_000), "ConnectionError", "é" * 2_000),
+    ],
+)
+def test_whatever_the_work_raises_is_told(
+    engine: Executions,
+    doing: Callable[[Run], None],
+    error: BaseException,
+    kind: str,
+    message: str,
+    where: str,
+) -> None:
+    """It counts as any failure: MaxAttempts in a step, once elsewhere or if it is permanent."""
+    calls: list[str] = []
+
+    def fail(*_: object) -> None:
+        calls.append("call")
+        raise error
+
+    def run(_: Any, context: DurableContext, job: JobContext) -> dict[str, Any]:
+        match where:
+            case "step":
+                context.step(fail, name="fail")
+            case "child context":
+                context.run_in_child_context(fail, name="fail")
+            case "submitter":
+                context.wait_for_callback(fail, name="fail")
+            case _:
+                fail()
+        return {}
+
+    doing(run)
+    job = engine.run({}).job
+
+    assert (job.status, job.error) == ("failed", {"type": kind, "message": message})
+    tried = where in ("step", "submitter") and error is not GROUP
+    assert len(calls) == (5 if tried else 1)
+
+
+@pytest.mark.parametrize("name", ["é", "a\nb", "x" * 201])
+def test_a_name_that_lambda_would_refuse_is_refused_first(
+    engine: Executions, doing: Callable[[Run], None], name: str
+) -> None:
+    doing(lambda _, context, job: context.step(lambda _: {}, name=name))
+    error = engine.run({}).job.error or {}
+    assert error["type"] == "ValueError"
+    assert "Use 1 to 200 printable ASCII letters" in error["message"]
+
+
+def test_a_result_that_is_too_large_for_a_step_is_refused(
+    engine: Executions, doing: Callable[[Run], None]
+) -> None:
+    """It is not tried again: the effect is done."""
+    doing(lambda _, context, job: context.step(lambda _: {"big": "x" * 262_144}, name="big"))
+    job = engine.run({}).job
+    assert (job.status, job.attempts) == ("failed", 1)
+    assert "262144 are allowed: store it elsewhere" in (job.error or {})["message"]
+
+
 @pytest.mark.parametrize("in_step", [True, False])
 def test_the_work_can_end_a_cancelled_job(
     engine: Executions, doing: Callable[[Run], None], in_step: bool

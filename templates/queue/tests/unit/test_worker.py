@@ -156,6 +156,28 @@ def test_a_permanent_failure(
     assert counted() == ["JobFailed"]
 
 
+def test_an_attempt_that_python_sees_end_is_a_failed_one(queue: Queue, let_run: LetRun) -> None:
+    job = given.queued()
+    send(queue, job)
+
+    let_run(raising(SystemExit(3)))
+    assert queue.deliver(worker.handler) == 1
+
+    assert stored(job).status == "queued"
+    assert stored(job).error == {"type": "SystemExit", "message": "3"}
+
+
+def test_a_permanent_failure_in_a_group(queue: Queue, let_run: LetRun) -> None:
+    job = given.queued()
+    send(queue, job)
+
+    let_run(raising(ExceptionGroup("tasks", [PermanentError("no such site"), OSError("late")])))
+    assert queue.deliver(worker.handler) == 0
+
+    message = "PermanentError: no such site; OSError: late"
+    assert stored(job).error == {"type": "PermanentError", "message": message}
+
+
 def test_a_result_that_cannot_be_kept_is_a_permanent_failure(queue: Queue, let_run: LetRun) -> None:
     job = given.queued()
     send(queue, job)

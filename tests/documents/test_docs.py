@@ -541,6 +541,7 @@ PATTERNS = {
     r"^$|^sg-\w+$": "security groups, or empty",
     r"^\S+$": "audiences, separated by commas",
     r"^\S*$": "a scope, or empty",
+    r"^[\w.-]{0,40}$": "up to 40 letters, digits, `.`, `_` and `-`",
 }
 
 

@@ -16,6 +16,7 @@ DURABLE_NEEDS = {"lambda:CheckpointDurableExecution", "lambda:GetDurableExecutio
 READ_BY_LIBRARIES = {
     "AWS_ENDPOINT_URL",  # https://docs.aws.amazon.com/sdkref/latest/guide/feature-ss-endpoints.html
     "AWS_ENDPOINT_URL_LAMBDA",
+    "RELEASE",  # nothing reads it: it makes versions differ, as local/versions.py says
     # https://docs.aws.amazon.com/powertools/python/latest/environment_variables/
     "POWERTOOLS_LOG_LEVEL",
     "POWERTOOLS_METRICS_NAMESPACE",

@@ -5,6 +5,7 @@
 generates one by hand, from a copy without the leftovers of tools.
 """
 
+import io
 import itertools
 import json
 import os
@@ -16,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from cookiecutter.main import cookiecutter as generate
 
@@ -114,25 +116,31 @@ def copy_kit(folder: Path) -> Path:
     return folder
 
 
-def bake(kit: Path, output: Path, answers: Mapping[str, Any], hooks: bool = True) -> BakedProject:
+def bake(
+    kit: Path, output: Path, answers: Mapping[str, Any], hooks: bool = True, typed: bool = False
+) -> BakedProject:
     """Generate a project from the folder `kit` into the folder `output`.
 
+    With `typed`, type the answers at the prompts, and let the others have their default.
     Raises what cookiecutter raises.
     """
     output.mkdir(parents=True, exist_ok=True)
+    asked = [question for question in QUESTIONS if not question.startswith("_")]
+    lines = "".join(f"{answers.get(question, '')}\n" for question in asked)
     with tempfile.TemporaryDirectory() as settings:
         config = Path(settings, "config.yaml")
         config.write_text(
             json.dumps({"cookiecutters_dir": settings, "replay_dir": settings}), encoding="utf-8"
         )
-        path = generate(
-            str(kit),
-            no_input=True,
-            extra_context=dict(answers),
-            output_dir=str(output),
-            config_file=str(config),
-            accept_hooks=hooks,
-        )
+        with mock.patch("sys.stdin", io.StringIO(lines)):
+            path = generate(
+                str(kit),
+                no_input=not typed,
+                extra_context=None if typed else dict(answers),
+                output_dir=str(output),
+                config_file=str(config),
+                accept_hooks=hooks,
+            )
     return BakedProject(Path(path), dict(answers))
 
 
@@ -165,7 +173,7 @@ def pairs(answers: dict[str, str]) -> list[str]:
 
 
 def type_answers(kit: Path, output: Path, **answers: str) -> BakedProject:
-    """Generate by answering the prompts, some of them with the default."""
+    """Generate by answering the command's prompts, some of them with the default."""
     asked = [question for question in QUESTIONS if not question.startswith("_")]
     done = cookiecutter(kit, output, typed=[answers.get(question, "") for question in asked])
     assert done.returncode == 0, done.stdout + done.stderr

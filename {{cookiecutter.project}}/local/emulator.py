@@ -160,6 +160,10 @@ class Emulator:
             self._clients[service] = make_client(service, f"http://{LOOPBACK}:{port}")
         return self._clients[service]
 
+    def ref(self, logical_id: str) -> str:
+        """Return what `!Ref` stands for: a table's name, a queue's URL, a topic's ARN."""
+        return text(self.template.resolve({"Ref": logical_id}))
+
     def queue_url(self, logical_id: str) -> str:
         """Return the URL of a queue of the template."""
         return self.template.queue_url(logical_id)

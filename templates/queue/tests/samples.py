@@ -3,9 +3,19 @@
 Where it says `| None`, put None if no payload makes your work do that: what needs it is skipped.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 Payload = dict[str, Any]
+
+
+def prepare(client: Callable[[str], Any], ref: Callable[[str], str]) -> None:
+    """Fill the buckets, tables and queues that these payloads need; called before each suite.
+
+    `client("s3")` is a client of boto3, and `ref("MyBucket")` is what `!Ref MyBucket` is in
+    template.yaml: of the laptop's stack, or of the deployed one that STACK_NAME names.
+    """
+
 
 HAPPY: Payload = {"site": "docs.example", "pages": 2}
 """Completes at once."""

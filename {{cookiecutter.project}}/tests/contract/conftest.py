@@ -8,6 +8,8 @@ What a deployed API needs besides, by its `auth`:
     iam     credentials of AWS where boto3 looks for them, and in API_OTHER_PROFILE the name of
             another principal's profile
     jwt     API_TOKEN, and API_OTHER_TOKEN with another subject
+
+Where samples.prepare has something to fill, STACK_NAME names the deployed stack.
 """
 
 import os
@@ -17,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+import boto3
 import httpx
 import pytest
 from botocore.auth import SigV4Auth
@@ -24,6 +27,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.session import Session
 
 from local.stack import Stack
+from tests import samples
 from tests.contract.client import Caller
 from tests.contract.openapi import Contract
 
@@ -105,6 +109,16 @@ def _alice() -> httpx.Auth | None:
     return SignedByAws(Session()) if CONTRACT.auth == "sigv4" else None
 
 
+def _deployed(logical_id: str) -> str:
+    """Return what `!Ref` is in the deployed stack."""
+    if not (stack := os.environ.get("STACK_NAME")):
+        pytest.exit("Set STACK_NAME: samples.prepare fills resources of the deployed stack.", 2)
+    resource = boto3.client("cloudformation").describe_stack_resource(
+        StackName=stack, LogicalResourceId=logical_id
+    )
+    return str(resource["StackResourceDetail"]["PhysicalResourceId"])
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what this API cannot be asked for, and remember the reason."""
     reasons = {}
@@ -132,9 +146,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def make_caller() -> Iterator[MakeCaller]:
     """The API under test."""
     if API_URL:
+        samples.prepare(boto3.client, _deployed)
         yield partial(Caller, API_URL, CONTRACT, impatience=5, patience=900)
     else:
         with Stack(PROJECT, parameters=PARAMETERS, port=0) as stack:
+            samples.prepare(stack.aws.client, stack.aws.ref)
             yield partial(Caller, stack.url, CONTRACT, impatience=0.05, patience=60)
         assert not stack.leaks, f"work was left over after a response: {stack.leaks}"
 

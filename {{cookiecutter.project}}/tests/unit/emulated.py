@@ -12,10 +12,12 @@ import pytest
 
 from local.emulator import Emulator
 from local.template import Template
+from tests import samples
 
 AWS = Emulator(Template.load(Path(__file__).parents[2] / "template.yaml"))
 AWS.start()
 AWS.create()
+samples.prepare(AWS.client, AWS.ref)
 
 _ENVIRONMENT = {
     name: value
@@ -34,5 +36,5 @@ def set_environment(patch: pytest.MonkeyPatch) -> None:
 
 with pytest.MonkeyPatch.context() as _patch:
     set_environment(_patch)
-    for _handler in ("api", "worker", "dead_letter"):
-        importlib.import_module(_handler)
+    for _function in AWS.template.functions():
+        importlib.import_module(_function.handler.rpartition(".")[0])

@@ -42,6 +42,7 @@ class Campaign:
             Protocol="sqs",
             Endpoint=attributes["QueueArn"],
         )
+        samples.prepare(stack.aws.client, stack.aws.ref)
         self.stack = stack
         self._sqs = sqs
         self.caller = Caller(stack.url, CONTRACT, None, impatience=0.1, patience=90)

@@ -1,0 +1,65 @@
+"""What a service costs its author in files, and that the project's own tests hold with it."""
+
+import httpx
+import pytest
+from local.stack import Stack
+
+from tests.conftest import Oven
+from tests.helpers.baked import BakedProject
+from tests.helpers.support.sam import SAM
+from tests.laptop.projects import until
+from tests.services.apply import apply, files
+
+pytestmark = pytest.mark.proof
+
+SERVICES = {"csv_reports": ("queue", 9)}
+"""By folder: the worker, and how many files the service may touch."""
+
+
+@pytest.fixture(scope="module")
+def services(baked: Oven) -> dict[str, BakedProject]:
+    """The projects, with the services in them."""
+    made = {name: baked.fresh(worker=worker) for name, (worker, _) in SERVICES.items()}
+    for name, project in made.items():
+        apply(name, project.path)
+    return made
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_it_touches_few_files(service: str) -> None:
+    assert len(files(service)) <= SERVICES[service][1]
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_its_checks_and_tests_pass(service: str, services: dict[str, BakedProject]) -> None:
+    project = services[service]
+    project.run("ruff", "check")
+    project.run("ruff", "format", "--check")
+    project.run("mypy")
+
+    project.run("pytest")
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_sam_takes_it(service: str, services: dict[str, BakedProject]) -> None:
+    sam = SAM.find()
+    sam.validate(services[service].path)
+    sam.build(services[service].path)
+
+
+def test_a_report_is_made_fetched_and_kept_by_the_sweep(services: dict[str, BakedProject]) -> None:
+    with Stack(services["csv_reports"].path) as stack, httpx.Client(base_url=stack.url) as http:
+        orders = b"customer,amount\nada,30\nada,12\n"
+        bucket = stack.aws.ref("ReportsBucket")
+        stack.aws.client("s3").put_object(Bucket=bucket, Key="orders/2026-01.csv", Body=orders)
+        location = http.post("/jobs", json={"month": "2026-01"}).headers["location"]
+        until(lambda: http.get(location).json()["status"] == "completed")
+
+        report = http.get(f"{location}/report")
+        assert (report.headers["content-type"], report.text) == (
+            "text/csv",
+            "customer,total\r\nada,42\r\n",
+        )
+        swept = stack.invoke("SweepFunction", {})
+        assert swept.result == {"deleted": 0}
+        assert http.get(f"{location}/report").status_code == 200

@@ -56,3 +56,20 @@ def test_a_handler_without_the_decorator_fails_its_execution(
     assert len(stack.invocations) == 1
     (execution,) = stack.durable.state()
     assert execution["status"] == "FAILED"
+
+
+def test_without_concurrency_an_event_is_dead_lettered_at_once(run: Callable[..., Any]) -> None:
+    """https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html"""
+    letters = {"Type": "SQS", "TargetArn": {"Fn::GetAtt": ["Letters", "Arn"]}}
+    off = {**DURABLE, "ReservedConcurrentExecutions": 0, "DeadLetterQueue": letters}
+    resources = {"F": function("app.handler", **off), "Letters": {"Type": "AWS::SQS::Queue"}}
+    stack = run(resources, {"app": APP})
+    event = {"FunctionName": "F:live", "Payload": json.dumps({"number": 21})}
+
+    stack.aws.client("lambda").invoke(InvocationType="Event", **event)
+
+    (letter,) = stack.dead_letters()
+    assert json.loads(letter["body"]) == {"number": 21}
+    assert (stack.durable.state(), list(stack.invocations)) == ([], [])
+    with pytest.raises(ClientError, match="TooManyRequestsException"):
+        stack.aws.client("lambda").invoke(**event)

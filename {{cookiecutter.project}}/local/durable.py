@@ -46,13 +46,17 @@ _UNSETTLED = ("FAILED", "STOPPED", "TIMED_OUT")
 
 @dataclass(frozen=True)
 class DurableFunction:
-    """A function that has DurableConfig; `timeout` in seconds, `dead_letters` an ARN or ''."""
+    """A function that has DurableConfig; `timeout` in seconds, `dead_letters` an ARN or ''.
+
+    `reserved` is ReservedConcurrentExecutions.
+    """
 
     name: str
     alias: str
     timeout: int
     retention_days: int
     dead_letters: str
+    reserved: int | None = None
 
     @property
     def qualifiers(self) -> tuple[str, ...]:
@@ -78,7 +82,7 @@ def durable_functions(template: Template) -> dict[str, DurableFunction]:
 
     Raises `TemplateError` for what AWS would refuse.
     """
-    found = {}
+    found, reserved = {}, {f.name: f.reserved for f in template.functions()}
     for logical_id, _, raw in template.resources(FUNCTION):
         merged = template.with_globals("Function", raw)
         wanted = ("DurableConfig", "AutoPublishAlias", "DeadLetterQueue")
@@ -94,7 +98,9 @@ def durable_functions(template: Template) -> dict[str, DurableFunction]:
             raise TemplateError(f"{logical_id}: DurableConfig is out of range: {config}")
         target = (properties.get("DeadLetterQueue") or {}).get("TargetArn", "")
         alias = str(properties.get("AutoPublishAlias", ""))
-        found[name] = DurableFunction(name, alias, timeout, days, target)
+        found[name] = DurableFunction(
+            name, alias, timeout, days, target, reserved.get(logical_id)
+        )
     return found
 
 
@@ -273,6 +279,15 @@ class Durable:
     def _begin(self, function: DurableFunction, headers: Any, body: bytes) -> Answer:
         name = headers.get("x-amz-durable-execution-name") or str(uuid.uuid4())
         asynchronous = headers.get("x-amz-invocation-type") == "Event"
+        if function.reserved == 0:
+            # https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
+            why = "Rate Exceeded."
+            if not asynchronous:
+                return _error(429, "TooManyRequestsException", why)
+            refused = {"Code": "429", "Error": {"ErrorMessage": why}}
+            self._dead_letter(Execution(function, name, body, "", asynchronous), refused)
+            self._log(function.name, f"execution {name} is dead-lettered: no concurrency is left")
+            return 202, [], b""
         with self._names:
             execution = self.executions.get((function.name, name))
             if execution and execution.payload != body:
@@ -363,7 +378,7 @@ class Durable:
         message = found.get("Error", {}).get("ErrorMessage") or found["Status"]
         attributes = {
             "RequestID": ("String", execution.request_id),
-            "ErrorCode": ("Number", "200"),
+            "ErrorCode": ("Number", found.get("Code", "200")),
             "ErrorMessage": ("String", message[:1024]),
         }
         self._aws.client("sqs").send_message(

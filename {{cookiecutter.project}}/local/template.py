@@ -317,7 +317,7 @@ class Template:
         reserved = properties.get("ReservedConcurrentExecutions")
         if reserved is not None:
             reserved = self.whole(reserved, f"{name}.ReservedConcurrentExecutions")
-        if reserved == 0:
+        if reserved == 0 and "DurableConfig" not in raw:
             why = "switches it off, which is not supported here; take 1 or more"
             raise TemplateError(f"{self.path}: {name}: ReservedConcurrentExecutions 0 {why}")
         return Function(

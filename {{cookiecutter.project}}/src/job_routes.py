@@ -11,6 +11,7 @@ from jobs.canonical import canonical, fingerprint
 from jobs.job_id import job_id_for
 from jobs.metrics import Metric, count
 from jobs.reference import Reference
+from jobs.settings import required
 from jobs.store import JobStore
 from jobs.table import ConditionFailed
 from web.app import Router
@@ -19,12 +20,21 @@ from web.caller import caller_of
 from web.idempotency_key import idempotency_key
 from web.owner import own_job
 from web.payload import parse_payload
-from web.problems import IdempotencyKeyReused, JobFinished, JobNotRetryable, ServiceUnavailable
+from web.problems import (
+    IdempotencyKeyReused,
+    IntakePaused,
+    JobFinished,
+    JobNotRetryable,
+    ServiceUnavailable,
+)
 from web.responses import job_response, problem_response
 
 logger = Logger()
 router = Router()
 store = JobStore()
+
+INTAKE = required("INTAKE")
+"""`paused` while the operator accepts no jobs."""
 
 
 @router.post("/jobs")
@@ -38,6 +48,8 @@ def create_job() -> Response[str]:
     owner = caller_of(event)
     job_id = job_id_for(owner, key)
     logger.append_keys(job_id=job_id)
+    if INTAKE == "paused" and store.get(job_id) is None:
+        raise IntakePaused("Send the job again later, with the same Idempotency-Key.")
     job, replayed = _store_or_find(job_id, owner, payload)
     if job.status is Status.QUEUED and job.attempts == 0:
         job = _hand_over_new(job)
@@ -90,6 +102,8 @@ def retry_job(job_id: str) -> Response[str]:
         )
     if job.worn_out:
         raise JobNotRetryable("The job has been retried too often. Send it as a new one.")
+    if INTAKE == "paused":
+        raise IntakePaused("Retry the job later.")
     dispatch.hand_over(Reference(job_id, retry_of=len(job.history)))
     try:
         job = store.retry(job_id, len(job.history))

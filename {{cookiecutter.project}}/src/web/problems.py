@@ -100,6 +100,13 @@ class InternalError(Problem):
     slug, status, title = "internal-error", 500, "Something went wrong"
 
 
+class IntakePaused(Problem):
+    """The operator accepts no jobs for a while; nothing has been stored."""
+
+    slug, status, title = "intake-paused", 503, "No jobs are accepted now"
+    retry_after = 60
+
+
 class ServiceUnavailable(Problem):
     """DynamoDB or the engine does not answer; the request may have taken effect."""
 

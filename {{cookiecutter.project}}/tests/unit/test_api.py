@@ -455,6 +455,40 @@ def test_a_retry_that_the_worker_made_first(monkeypatch: pytest.MonkeyPatch) -> 
     assert "retry-after" not in told.headers
 
 
+# ---------------------------------------------------------------- a paused intake
+
+
+@pytest.fixture
+def paused(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    return lambda: monkeypatch.setattr(job_routes, "INTAKE", "paused")
+
+
+@pytest.mark.parametrize("key", [None, new_id()], ids=["no key", "a key"])
+def test_a_paused_intake_stores_nothing(
+    paused: Callable[[], None], engine: Engine, counted: Counted, key: str | None
+) -> None:
+    paused()
+    told = post(samples.HAPPY, key)
+    assert (told.status, told.problem, told.headers["retry-after"]) == (503, "intake-paused", "60")
+    assert key is None or store.get(job_id_for(OWNER, key)) is None
+    assert (engine.handed_over(), counted()) == ([], [])
+
+
+def test_a_paused_intake_retries_nothing(paused: Callable[[], None], engine: Engine) -> None:
+    job = given.failed()
+    paused()
+    assert retry(job.job_id).problem == "intake-paused"
+    assert (stored(job.job_id), engine.handed_over()) == (job, [])
+
+
+def test_a_paused_intake_answers_for_accepted_jobs(paused: Callable[[], None]) -> None:
+    key = new_id()
+    job_id = post(samples.HAPPY, key).body["job_id"]
+    paused()
+    assert (get(job_id).status, post(samples.HAPPY, key).body["job_id"]) == (200, job_id)
+    assert cancel(job_id).status == 202
+
+
 # ---------------------------------------------------------------- what fails, and the log
 
 

@@ -21,6 +21,7 @@ STABLE = {
     "invalid-payload": 422,
     "idempotency-key-reused": 422,
     "internal-error": 500,
+    "intake-paused": 503,
     "service-unavailable": 503,
 }
 
@@ -43,4 +44,5 @@ def test_a_document() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_only_what_may_pass_is_worth_another_try(kind: type[Problem]) -> None:
-    assert kind.retry_after == (5 if kind is problems.ServiceUnavailable else None)
+    waits = {problems.ServiceUnavailable: 5, problems.IntakePaused: 60}
+    assert kind.retry_after == waits.get(kind)

@@ -84,7 +84,8 @@ def fuzz(project: BakedProject, folder: Path, phases: str) -> tuple[dict[str, An
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("variant", ["queue-iam", "queue-jwt", "queue-none", "durable-iam"])
+# Each auth, and each worker: the routes know nothing of auth.
+@pytest.mark.parametrize("variant", ["durable-iam", "queue-jwt", "queue-none"])
 def test_the_contract_holds(variant: str, baked: Oven, authorizer: None, tmp_path: Path) -> None:
     worker, auth = variant.split("-")
     phases = "examples,coverage,fuzzing,stateful"

@@ -182,7 +182,16 @@ def test_the_longest_payload_fits_into_an_execution(baked: Oven, stack: Stack) -
     schema = json.loads(baked(worker="durable").read("src/payload.schema.json"))["properties"]
     waits = schema["delay_seconds"]["maximum"] + schema["approval_seconds"]["maximum"]
 
-    assert waits < stack.source["Mappings"]["Execution"]["Longest"]["Seconds"] <= 31_622_400
+    days = stack.source["Parameters"]["ExecutionTimeoutDays"]["Default"]
+    assert waits < stack.source["Mappings"]["ExecutionTimeout"][days]["Seconds"]
+
+
+def test_each_execution_timeout_is_its_days_in_seconds(stack: Stack) -> None:
+    """CloudFormation does not multiply; Lambda allows 366 days."""
+    allowed = stack.source["Parameters"]["ExecutionTimeoutDays"]["AllowedValues"]
+    seconds = stack.source["Mappings"]["ExecutionTimeout"]
+    assert seconds == {days: {"Seconds": int(days) * 86_400} for days in allowed}
+    assert all(1 <= int(days) <= 366 for days in allowed)
 
 
 def test_the_worker_can_be_invoked_by_its_alias_alone(stack: Stack) -> None:

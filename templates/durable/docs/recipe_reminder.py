@@ -1,6 +1,6 @@
-"""Recipe: remind somebody some days before a date, up to 90 days from now.
+"""Recipe: remind somebody some days before a date, up to 30 days from now.
 
-An execution ends after 90 days: see `Mappings` in template.yaml. Lambda allows 366 days.
+An execution ends after `ExecutionTimeoutDays`: 30, or up to 365.
 
 Payload: `{"name": "contract 17", "date": "2026-12-24", "days_before": 3}`
 """

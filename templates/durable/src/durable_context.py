@@ -22,6 +22,7 @@ from aws_durable_execution_sdk_python.config import (
     Duration,
     JitterStrategy,
     StepConfig,
+    StepSemantics,
     WaitForCallbackConfig,
 )
 from aws_durable_execution_sdk_python.exceptions import (
@@ -30,6 +31,7 @@ from aws_durable_execution_sdk_python.exceptions import (
     DurableOperationError,
     OrphanedChildException,
     SerDesError,
+    StepInterruptedError,
     SuspendExecution,
     UnrecoverableError,
 )
@@ -53,6 +55,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from jobs import Job, JobCancelled, PermanentError
 from jobs.context import JobContext
 from jobs.failure import stand_in, telling, type_name
+from jobs.metrics import Metric, count
 from jobs.settings import required_int
 from jobs.table import ConditionFailed
 from jobs.waiting import WaitingStore
@@ -66,9 +69,11 @@ https://docs.aws.amazon.com/lambda/latest/api/API_OperationUpdate.html"""
 T = TypeVar("T")
 Strategy = Callable[[Exception, int], RetryDecision]
 
+MAX_ATTEMPTS = required_int("MAX_ATTEMPTS", minimum=1)
+
 STEP_RETRIES = create_retry_strategy(
     RetryStrategyConfig(
-        max_attempts=required_int("MAX_ATTEMPTS", minimum=1),
+        max_attempts=MAX_ATTEMPTS,
         initial_delay=Duration.from_seconds(required_int("RETRY_BASE_SECONDS", minimum=0)),
         max_delay=Duration.from_seconds(900),
         jitter_strategy=JitterStrategy.HALF,
@@ -87,8 +92,16 @@ _PATIENTLY = create_retry_strategy(
     )
 )
 PATIENT = StepConfig(retry_strategy=_PATIENTLY)
-"""For the steps that keep the job's record: throttled writes shall not fail a job."""
+"""For the steps that keep the job's record: throttled writes shall not fail a job.
 
+If the sandbox dies in one, it runs again, which changes nothing.
+"""
+
+KILLED_COUNTS = StepSemantics.AT_MOST_ONCE_PER_RETRY
+"""A step whose sandbox dies has failed, and is tried again as its strategy says. By the SDK's
+default it runs again in the same attempt, as often as it dies, until the execution times out.
+https://docs.aws.amazon.com/durable-execution/patterns/best-practices/idempotency/
+"""
 
 NEVER_AGAIN: tuple[type[Exception], ...] = (PermanentError, JobCancelled)
 """What a step raises to end the job."""
@@ -103,8 +116,12 @@ def decide(error: Exception, attempts: int, own: Strategy = STEP_RETRIES) -> Ret
     return own(error, attempts)
 
 
-BRANCH_STEP = StepConfig(retry_strategy=decide)
+BRANCH_STEP = StepConfig(retry_strategy=decide, step_semantics=KILLED_COUNTS)
 """For steps inside `map` and `parallel`, which would follow the SDK's own strategy."""
+
+
+class AttemptLost(Exception):
+    """The sandbox died in a step: a timeout, a crash or lack of memory."""
 
 
 class Superseded(BaseException):
@@ -161,14 +178,19 @@ class JobDurableContext:
         name: str | None = None,
         config: StepConfig | None = None,
     ) -> T:
-        """Run a function once and keep its result: `DurableContext.step`."""
+        """Run a function once and keep its result: `DurableContext.step`.
+
+        If its sandbox dies, the attempt has failed, whatever `step_semantics` says.
+        """
         name, config = _name(name, func), config or StepConfig()
         own = config.retry_strategy or STEP_RETRIES
 
         def strategy(error: Exception, attempts: int) -> RetryDecision:
+            if isinstance(error, StepInterruptedError):
+                count(Metric.WORKER_CRASHED)
             decision = decide(error, attempts, own)
             if decision.should_retry:
-                self._tell_failure(error)
+                self._tell_failure(_lost() if isinstance(error, StepInterruptedError) else error)
             return decision
 
         def attempt(step: StepContext) -> T:
@@ -178,6 +200,7 @@ class JobDurableContext:
         ours = replace(
             config,
             retry_strategy=strategy,
+            step_semantics=KILLED_COUNTS,
             serdes=_Bounded(config.serdes or EXTENDED_TYPES_SERDES),
         )
         with _as_raised():
@@ -287,8 +310,14 @@ def original(error: Exception) -> Exception:
     if not isinstance(error, DurableOperationError):
         return error
     told = (isinstance(error, CallbackSubmitterError) and error.data) or error.error_type
+    if told == type_name(StepInterruptedError):
+        return _lost()
     base = next((base for base in NEVER_AGAIN if told in _type_names(base)), Exception)
     return stand_in(told, base, error.message or "")
+
+
+def _lost() -> AttemptLost:
+    return AttemptLost("The worker died in a step: a timeout, a crash or lack of memory.")
 
 
 @contextmanager

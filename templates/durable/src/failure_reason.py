@@ -22,7 +22,10 @@ def failure_reason(job: Job) -> dict[str, str]:
         ClientError, BotoCoreError: Lambda does not say now.
     """
     if len(job.history) == (job.retry_of or 0) + 1:  # nothing has happened since it was queued
-        return {"type": "NeverStarted", "message": "Lambda did not start the execution in time."}
+        return {
+            "type": "NeverStarted",
+            "message": "Lambda could not invoke the worker in time, or could not import it.",
+        }
     if job.execution is None:
         return {"type": "ExecutionLost", "message": "The job names no execution."}
     try:

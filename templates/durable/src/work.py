@@ -8,8 +8,8 @@ gives back what finished steps returned. So:
 - Steps keep their names and their order. A release that changes them is for new jobs; jobs under
   way stay on the version that they began on.
 - What a step returns is JSON, and small (256 KB): return where a large thing is, not the thing.
-- A step can be killed after its effect and before its record: `job.once` guards what must not
-  happen twice.
+- A step whose sandbox dies has failed, and is tried again, even if it died after its effect:
+  `job.once` guards what must not happen twice.
 - Never catch everything (`except:`, `except BaseException`): waiting works by an exception.
 
 docs/recipes.md has more.

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from hashlib import sha256
 from typing import Any, cast
 
 from aws_durable_execution_sdk_python import DurableContext, InvocationError, durable_execution
@@ -20,11 +21,19 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from botocore.exceptions import BotoCoreError, ClientError
 
 import work
-from durable_context import ENGINE, PATIENT, JobDurableContext, Superseded, as_durable, original
+from durable_context import (
+    ENGINE,
+    MAX_ATTEMPTS,
+    PATIENT,
+    JobDurableContext,
+    Superseded,
+    as_durable,
+    original,
+)
 from jobs import Job, JobCancelled, PermanentError, Status
 from jobs.context import JobContext
 from jobs.failure import telling
-from jobs.metrics import count_ended
+from jobs.metrics import Metric, count, count_ended
 from jobs.notification import announce
 from jobs.once import note_deadline
 from jobs.reference import Reference
@@ -49,11 +58,12 @@ def handler(event: dict[str, Any], context: DurableContext) -> dict[str, Any]:
         RuntimeError: the job cannot go on; its execution fails, and so becomes a dead letter.
     """
     note_deadline(_invocation(context))
+    position = _position(context)
     context.set_logger(logger)
     reference = Reference.loads(json.dumps(event))
     logger.append_keys(job_id=reference.job_id)
     try:
-        job = _run(reference, context)
+        job = _run(reference, context, position)
     except Superseded as superseded:
         if superseded.job is None:
             raise LookupError("there is no such job") from None
@@ -66,7 +76,7 @@ def handler(event: dict[str, Any], context: DurableContext) -> dict[str, Any]:
     return {"job_id": job.job_id, "status": job.status.value, "attempts": job.attempts}
 
 
-def _run(reference: Reference, context: DurableContext) -> Job:
+def _run(reference: Reference, context: DurableContext, position: str) -> Job:
     """Run the job and return it, terminal.
 
     Raises:
@@ -74,7 +84,7 @@ def _run(reference: Reference, context: DurableContext) -> Job:
     """
     execution = _execution(context)
     context.step(lambda _: _start(reference, execution), name="start", config=PATIENT)
-    claimed = _claimed(reference, execution)
+    claimed = _claimed(reference, execution, position)
     job = JobContext(claimed, store, _invocation(context).get_remaining_time_in_millis)
     end: Callable[[Job], Job]
     try:
@@ -110,22 +120,43 @@ def _start(reference: Reference, execution: str) -> None:
         store.start(reference.job_id, reference.retry_of, execution)
 
 
-def _claimed(reference: Reference, execution: str) -> Job:
+def _claimed(reference: Reference, execution: str, position: str) -> Job:
     """Return the job, if it is ours and not at its end.
+
+    Gives the job up if `MAX_ATTEMPTS` invocations in a row have died where this one begins: Lambda
+    would invoke again until the execution times out.
+    https://docs.aws.amazon.com/lambda/latest/dg/durable-execution-sdk-retries.html
 
     Read again in each invocation, not kept in a step: the payload never changes, but may be larger
     than the result of a step.
     """
     try:
-        job = store.get(reference.job_id)
+        if position:
+            job = store.note_position(reference.job_id, reference.retry_of, execution, position)
+        else:
+            job = store.get(reference.job_id)
         if job is None or job.status.terminal or not _ours(job, reference, execution):
             raise Superseded(job)
+        if job.crashes:
+            count(Metric.WORKER_CRASHED)
+            logger.warning("the last invocation has died", extra={"crashes": job.crashes})
+        if job.crashes >= MAX_ATTEMPTS:
+            raise Superseded(_give_up(job))
         # Queued it is when its last attempt failed: a step is about to be tried again.
         return store.restart(job) if job.status is Status.QUEUED else job
     except ConditionFailed as refused:
         raise Superseded(refused.job) from refused
     except (BotoCoreError, ClientError) as error:
         raise InvocationError(f"the job cannot be read: {error}") from error
+
+
+def _give_up(job: Job) -> Job:
+    """End a job whose invocations die without getting any further."""
+    message = f"The worker died {job.crashes} times in a row: a timeout, a crash or lack of memory."
+    ended = store.give_up(job, {"type": "WorkerCrashed", "message": message})
+    count_ended(ended.status)
+    logger.error("job given up", extra={"status": ended.status, "error": ended.error})
+    return ended
 
 
 def _ours(job: Job, reference: Reference, execution: str) -> bool:
@@ -150,6 +181,21 @@ def _end(job: JobContext, end: Callable[[Job], Job]) -> Job:
 def _execution(context: DurableContext) -> str:
     """Return the ARN of the execution."""
     return context.execution_context.durable_execution_arn
+
+
+def _position(context: DurableContext) -> str:
+    """Return a digest of what the execution has recorded; "" before there is anything.
+
+    Every invocation but one that dies leaves a record, or is followed by an event that Lambda
+    records. So two in a row that begin with the same digest mean a crash.
+    """
+    if not context.is_replaying():
+        return ""
+    records = sorted(
+        (o.operation_id, o.status.value, o.step_details.attempt if o.step_details else 0)
+        for o in context.state.operations.values()
+    )
+    return sha256(repr(records).encode()).hexdigest()[:16]
 
 
 def _invocation(context: DurableContext) -> LambdaContext:

@@ -105,6 +105,10 @@ class Job:
     """What a waiting job waits `for` and `until` when; and the id of the callback, if any."""
     execution: str | None = None
     """The engine's name for what runs the job, if the engine has one."""
+    position: str | None = None
+    """What the execution had recorded when its last invocation began, as a digest."""
+    crashes: int = 0
+    """How many invocations in a row began there and ended without recording anything."""
     progress: dict[str, Any] | None = None
     result: dict[str, Any] | None = None
     error: dict[str, str] | None = None

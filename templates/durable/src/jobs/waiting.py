@@ -14,7 +14,7 @@ from jobs.failure import describe
 from jobs.job import Job, Status, now, rfc3339
 from jobs.settings import required_int, settings
 from jobs.store import JobStore, held_by, retried_as, unchanged_since
-from jobs.table import Change, Condition, ConditionFailed, absent, equal, is_shorter
+from jobs.table import Change, Condition, ConditionFailed, absent, equal, is_shorter, one_of
 
 EXECUTION_TIMEOUT = required_int("EXECUTION_TIMEOUT", minimum=1)
 """Seconds after which Lambda ends an execution, however much of them it has waited."""
@@ -30,7 +30,7 @@ class WaitingStore(JobStore):
             ConditionFailed: the job is unknown, terminal, cancelled, retried since, or another
                 execution's.
         """
-        change = Change(set={"execution": execution})
+        change = Change(set={"execution": execution}, remove=("position", "crashes"))
         try:
             return self._begin_attempt(job_id, change, retried_as(retry_of))
         except ConditionFailed as failed:
@@ -56,6 +56,31 @@ class WaitingStore(JobStore):
             ):
                 return stored  # another invocation of the execution began it, and was cut off
             return _still_held(failed, job)
+
+    def note_position(
+        self, job_id: str, retry_of: int | None, execution: str, position: str
+    ) -> Job | None:
+        """Note where an invocation begins, and return the job; None: it is unknown.
+
+        If the last invocation began at the same position, it has died, and `crashes` counts it.
+        The job of another execution, or a terminal one, is returned as it is.
+
+        Raises:
+            ConditionFailed: the job has changed meanwhile.
+        """
+        ours = (
+            one_of("status", (status.value for status in life.GIVE_UP.sources))
+            & equal("execution", execution)
+            & retried_as(retry_of)
+        )
+        moved = absent("position") | Condition("#position <> :here", {":here": position})
+        try:
+            change = Change(set={"position": position, "crashes": 0})
+            return self._update(job_id, change, ours & moved)
+        except ConditionFailed as failed:
+            if failed.job is None or failed.job.position != position:
+                return failed.job
+        return self._update(job_id, Change(count=("crashes",)), ours & equal("position", position))
 
     def release(self, job: Job, error: BaseException) -> Job:
         """Record that the attempt failed. If the history is full, the same attempt goes on.

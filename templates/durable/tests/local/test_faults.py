@@ -19,11 +19,13 @@ from tests.contract.client import Caller
 from tests.contract.conftest import CONTRACT, PARAMETERS
 
 PROJECT = Path(__file__).parents[2]
-LONGEST = "Seconds: 7776000"
+LONGEST = "Seconds: 2592000"
+"""The default of ExecutionTimeoutDays, in Mappings."""
 
 WORK = '''
 """Work that goes wrong in the way that it is asked to."""
 
+import os
 import time
 from pathlib import Path
 
@@ -43,6 +45,8 @@ def run(payload, context, job):
         time.sleep(payload.get("seconds", 0))
 
     context.step(effect, name="effect")
+    if payload.get("crash"):
+        os.abort()
     context.step(busy, name=f"{time.time()}" if payload.get("chance") else "busy")
     context.wait(Duration.from_seconds(payload.get("wait", 1)), name="pause")
     return {"notes": note.read_text().split()}
@@ -92,6 +96,7 @@ class Campaign:
         self.wait_for_note("killed", "busy")
         stack.kill("WorkerFunction")
         self.endless = self.start("endless", seconds=60)
+        self.crashing = self.start("crashing", crash=True)
         self.chance = self.start("chance", chance=True)
         self.lambda_.stop_durable_execution(
             DurableExecutionArn=self.execution(self.stopped),
@@ -100,7 +105,10 @@ class Campaign:
         self.cancelled = self.start("cancelled", seconds=3)
         self.wait_for_note("cancelled", "busy")
         self.told = self.caller.cancel(self.cancelled).json()["status"]
-        self.jobs = (self.killed, self.endless, self.chance, self.stopped, self.cancelled)
+        self.jobs = (
+            *(self.killed, self.endless, self.crashing),
+            *(self.chance, self.stopped, self.cancelled),
+        )
 
     def start(self, note: str, **payload: Any) -> str:
         """Send a job that notes what it does."""
@@ -136,25 +144,32 @@ class Campaign:
 
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Campaign]:
-    """A stack whose invocations may take five seconds."""
+    """A stack whose invocations may take five seconds, and whose steps are tried twice."""
     folder = tmp_path_factory.mktemp("faults")
-    with Stack(project(folder), parameters=PARAMETERS | {"WorkerTimeout": "5"}) as stack:
+    parameters = PARAMETERS | {"WorkerTimeout": "5", "MaxAttempts": "2"}
+    with Stack(project(folder), parameters=parameters) as stack:
         yield Campaign(stack, folder)
 
 
 def test_a_killed_worker_loses_no_job(campaign: Campaign) -> None:
-    """Lambda invokes again; the step that was under way runs again, the one before does not."""
+    """The step that was under way has failed and runs again; the one before does not."""
     job = campaign.ended(campaign.killed)
-    assert (job["status"], job["attempts"]) == ("completed", 1)
+    assert (job["status"], job["attempts"]) == ("completed", 2)
     assert job["result"] == {"notes": ["effect", "busy", "busy"]}
 
 
 def test_a_job_that_always_times_out_fails(campaign: Campaign) -> None:
-    """When Lambda has tried often enough the execution fails, and the job says what happened."""
+    """Each timeout is a failed attempt at the step."""
     job = campaign.ended(campaign.endless)
+    assert (job["status"], job["attempts"]) == ("failed", 2)
+    assert job["error"]["type"] == "AttemptLost"
+
+
+def test_a_job_that_always_crashes_fails(campaign: Campaign) -> None:
+    """Outside of steps, too: Lambda would invoke it until the execution times out."""
+    job = campaign.ended(campaign.crashing)
     assert (job["status"], job["attempts"]) == ("failed", 1)
-    assert job["error"]["type"] == "ExecutionFailed"
-    assert "Task timed out after 5.00 seconds" in job["error"]["message"]
+    assert job["error"]["type"] == "WorkerCrashed"
 
 
 def test_a_job_that_is_not_deterministic_fails(campaign: Campaign) -> None:
@@ -221,6 +236,20 @@ def test_an_execution_times_out(tmp_path: Path) -> None:
 
     assert job["status"] == "failed"
     assert job["error"]["type"] == "ExecutionTimedOut"
+
+
+def test_a_worker_that_cannot_be_imported_ends_its_jobs(tmp_path: Path) -> None:
+    """At the first invocation; the reason is in the log."""
+    broken, log = project(tmp_path), list[str]()
+    (broken / "src" / "work.py").write_text("import boto4", encoding="utf-8")
+    with Stack(broken, parameters=PARAMETERS, echo=lambda *told: log.append(told[2])) as stack:
+        caller = Caller(stack.url, CONTRACT, None, impatience=0.1, patience=60)
+        *_, job = caller.follow(caller.start({}))
+        invocations = [i for i in list(stack.invocations) if i.function == "WorkerFunction"]
+
+    assert (job["status"], job["error"]["type"]) == ("failed", "NeverStarted")
+    assert len(invocations) == 1
+    assert any("No module named 'boto4'" in line for line in log)
 
 
 def test_each_replay_in_a_new_sandbox(tmp_path: Path) -> None:

@@ -103,6 +103,7 @@ def executions(handler: Handler = worker.handler) -> Iterator[Executions]:
     """Give executions, where an invocation that crashes is followed by another one at once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Executor, "RETRY_BACKOFF_SECONDS", 0)
+        patch.setattr(Executor, "MAX_CONSECUTIVE_FAILED_ATTEMPTS", 99)  # Lambda never gives up
         running = Executions(handler)
         try:
             yield running

@@ -31,7 +31,7 @@ from jobs import JobCancelled, PermanentError, Status
 from jobs.context import JobContext
 from jobs.reference import Reference
 from tests.unit import given
-from tests.unit.conftest import Read
+from tests.unit.conftest import Counted, Read
 from tests.unit.executions import Execution, Executions, executions
 
 Run = Callable[[dict[str, Any], DurableContext, JobContext], dict[str, Any]]
@@ -593,15 +593,15 @@ class Crash(BaseException):
 
 @pytest.fixture
 def crash_before(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
-    """Let the invocation crash once, when a step has done its work and not yet recorded it."""
+    """Let the invocation crash when a step has done its work and not yet recorded it."""
 
-    def arm(step: str, action: str = "SUCCEED") -> list[str]:
+    def arm(step: str, action: str = "SUCCEED", times: int = 1) -> list[str]:
         crashed: list[str] = []
         process = CheckpointProcessor.process_checkpoint
 
         def checkpoint(self: Any, token: str, updates: Any, client_token: Any) -> Any:
             for update in updates:
-                if update.name == step and update.action.value == action and not crashed:
+                if update.name == step and update.action.value == action and len(crashed) < times:
                     crashed.append(step)
                     raise ConnectionError("the sandbox is gone")
             return process(self, token, updates, client_token)
@@ -613,21 +613,88 @@ def crash_before(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
 
 
 @pytest.mark.parametrize(
-    "step", ["start", "first", "pause: wait", "pause: resume", "second", "end"]
+    ("step", "attempts"),
+    [
+        *(("start", 1), ("first", 2), ("pause: wait", 1), ("pause: resume", 1)),
+        *(("second", 2), ("end", 1)),
+    ],
 )
-def test_a_crash_between_a_step_and_its_record_changes_nothing(
-    engine: Executions, crash_before: Callable[..., list[str]], step: str, announced: Read
+def test_a_crash_between_a_step_and_its_record_loses_nothing(
+    engine: Executions,
+    crash_before: Callable[..., list[str]],
+    step: str,
+    attempts: int,
+    announced: Read,
 ) -> None:
-    """The step runs twice: one attempt, one history, one announcement all the same."""
+    """A step of the work has failed, one that keeps the record runs again; one announcement."""
     crashed = crash_before(step)
     execution = engine.run({"wait": 6})
 
     assert crashed == [step]
-    assert [status for status, _ in execution.life()] == [
-        *("queued", "running", "waiting", "running", "completed")
-    ]
-    assert execution.job.attempts == 1
+    assert (execution.job.status, execution.job.attempts) == ("completed", attempts)
+    assert len([status for status, _ in execution.life() if status == "waiting"]) == 1
     assert len(announced()) == 1
+
+
+def test_a_step_that_always_crashes_fails_the_job(
+    engine: Executions, crash_before: Callable[..., list[str]], counted: Counted
+) -> None:
+    """After MaxAttempts, as a step that always fails."""
+    crashed = crash_before("first", times=99)
+    job = engine.run({}).job
+
+    assert (job.status, job.attempts) == ("failed", 5)
+    assert (job.error or {})["type"] == "AttemptLost"
+    assert len(crashed) == 5
+    assert counted() == ["WorkerCrashed"] * 5 + ["JobFailed"]
+
+
+def test_a_worker_that_always_crashes_outside_of_steps_fails_the_job(
+    engine: Executions, doing: Callable[[Run], None], counted: Counted, announced: Read
+) -> None:
+    """Not at the execution's timeout, but after MaxAttempts crashes in a row."""
+    calls: list[str] = []
+
+    def run(*_: Any) -> dict[str, Any]:
+        calls.append("run")
+        raise InvocationError("the sandbox is gone")
+
+    doing(run)
+    execution = engine.run({})
+
+    job = execution.job
+    assert (job.status, job.attempts) == ("failed", 1)
+    assert (job.error or {})["type"] == "WorkerCrashed"
+    assert len(calls) == 6  # the first one leaves a record: that the job has started
+    assert counted() == ["WorkerCrashed"] * 5 + ["JobFailed"]
+    assert len(announced()) == 1
+
+    retried = engine.start({}, retry_of=len(job.history), job=job)
+    doing(lambda *_: {})
+    retried.result()
+    assert retried.job.status == "completed"
+
+
+def test_crashes_are_counted_anew_when_the_execution_gets_further(
+    engine: Executions, doing: Callable[[Run], None]
+) -> None:
+    crashes = dict.fromkeys(("before", "between", "after"), 4)
+
+    def crash(where: str) -> None:
+        crashes[where] -= 1
+        if crashes[where] >= 0:
+            raise InvocationError("the sandbox is gone")
+
+    def run(_: Any, context: DurableContext, job: JobContext) -> dict[str, Any]:
+        crash("before")
+        context.wait(Duration.from_seconds(60), name="pause")
+        crash("between")
+        context.step(lambda _: None, name="step")
+        crash("after")
+        return {}
+
+    doing(run)
+    assert engine.run({}).job.status == "completed"
 
 
 def test_a_crash_before_a_failure_is_recorded_loses_nothing(
@@ -760,7 +827,7 @@ def test_the_store_may_be_out_of_reach_for_a_while(
     engine: Executions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A step of the worker's own is tried for an hour, an invocation is made again."""
-    failures = {"start": 3, "get": 2, "complete": 3}
+    failures = {"start": 3, "note_position": 2, "complete": 3}
     for name in failures:
         right = getattr(worker.store, name)
 

@@ -76,7 +76,7 @@ def test_reminder(runs: Executions, recipe: Recipe, days_away: int, waits: bool)
 
 
 def test_a_reminder_beyond_the_longest_execution(runs: Executions, recipe: Recipe) -> None:
-    """It fails at once, not after the 90 days that it cannot outlast."""
+    """It fails at once, not after the days that it cannot outlast."""
     recipe("reminder")
     date = (datetime.now(UTC) + timedelta(days=94)).date().isoformat()
     job = runs.run({"name": "contract", "date": date, "days_before": 3}).job

@@ -98,9 +98,7 @@ def durable_functions(template: Template) -> dict[str, DurableFunction]:
             raise TemplateError(f"{logical_id}: DurableConfig is out of range: {config}")
         target = (properties.get("DeadLetterQueue") or {}).get("TargetArn", "")
         alias = str(properties.get("AutoPublishAlias", ""))
-        found[name] = DurableFunction(
-            name, alias, timeout, days, target, reserved.get(logical_id)
-        )
+        found[name] = DurableFunction(name, alias, timeout, days, target, reserved.get(logical_id))
     return found
 
 

@@ -1,5 +1,7 @@
 """What a service costs its author in files, and that the project's own tests hold with it."""
 
+import re
+
 import httpx
 import pytest
 from local.stack import Stack
@@ -12,7 +14,7 @@ from tests.services.apply import apply, files
 
 pytestmark = pytest.mark.proof
 
-SERVICES = {"csv_reports": ("queue", 9)}
+SERVICES = {"csv_reports": ("queue", 9), "how_to": ("queue", 6)}
 """By folder: the worker, and how many files the service may touch."""
 
 
@@ -45,6 +47,19 @@ def test_sam_takes_it(service: str, services: dict[str, BakedProject]) -> None:
     sam = SAM.find()
     sam.validate(services[service].path)
     sam.build(services[service].path)
+
+
+def test_the_code_of_the_how_to_is_theirs(services: dict[str, BakedProject]) -> None:
+    """Each block stands in a file that the tests above have run."""
+    sources = [
+        text.decode() for project in services.values() for text in project.files().values()
+    ]
+    page = services["how_to"].read("docs/how-to.md")
+    blocks = re.findall(r"^```(?:python|yaml)\n(.+?)^```", page, re.M | re.S)
+
+    assert len(blocks) > 10
+    elsewhere = [text for text in sources if text != page]
+    assert [block for block in blocks if not any(block in text for text in elsewhere)] == []
 
 
 def test_a_report_is_made_fetched_and_kept_by_the_sweep(services: dict[str, BakedProject]) -> None:

@@ -1,9 +1,6 @@
-"""`python -m local`: runs the stack until Ctrl-C, or asks the one that runs.
+"""`python -m local` runs the stack until Ctrl-C; its commands ask the stack that runs."""
 
-Its output is for people; `jobs`, `dead-letters` and `retry` speak JSON with --json.
-"""
-
-from __future__ import annotations  # so that an older Python comes as far as `main`
+from __future__ import annotations  # so that an older Python gets as far as `main`
 
 import argparse
 import contextlib
@@ -11,7 +8,6 @@ import importlib.util
 import io
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -29,9 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PROJECT = Path(__file__).resolve().parent.parent
-STATES = PROJECT / ".local"
-"""Holds a file for each stack of this project that runs: stack-PID.json."""
-ENVIRONMENT = PROJECT / ".local" / "env.json"
+STATES = PROJECT / ".local"  # holds a file for each running stack: stack-PID.json
+ENVIRONMENT = STATES / "env.json"
 _COLOURS = {"log": "\033[2m{}\033[0m", "warning": "\033[33m{}\033[0m", "event": "{}"}
 _ROUTINE = {  # what Powertools adds to every line
     "location", "timestamp", "service", "cold_start", "function_name", "function_memory_size",
@@ -45,22 +40,19 @@ _VERSION = f"laptop stack {__version__}"
 
 
 class UsageError(Exception):
-    """Something that the user can put right; one line."""
+    """Something that the user can correct; one line."""
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command line. Returns the exit code: 2 when something is to be put right."""
+    """Run the command line. Returns the exit code: 2 for a `UsageError`."""
     try:
         if os.name == "nt":
             raise UsageError("needs Linux or macOS; on Windows, run it inside WSL")
         if sys.version_info < _OLDEST_PYTHON:
-            here = ".".join(map(str, sys.version_info[:2]))
-            raise UsageError(
-                f"needs Python 3.11 or newer, and this is {here}."
-                " Run `make setup PYTHON=python3.13`, then `make local`"
-            )
+            here = f"Python 3.11 or newer, and this is {sys.version_info[0]}.{sys.version_info[1]}"
+            raise UsageError(f"needs {here}. Run `make setup PYTHON=python3.13`, then `make local`")
         for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, io.TextIOWrapper):  # what the screen cannot show becomes "?"
+            if isinstance(stream, io.TextIOWrapper):  # "?" for a character that it lacks
                 stream.reconfigure(errors="replace")
         arguments = _parser().parse_args(argv)
         return int(arguments.run(arguments))
@@ -110,7 +102,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     parameters = dict(p.split("=", 1) for p in arguments.parameter)
     options = {k: getattr(arguments, k) for k in ("port", "reclaim", "concurrency", "skip_time")}
     host = _bridge() if arguments.containers else "127.0.0.1"
-    for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs ignore the first
+    for number in (signal.SIGINT, signal.SIGTERM):  # shells let background jobs ignore SIGINT
         signal.signal(number, signal.default_int_handler)
     try:
         with Stack(PROJECT, parameters, **options, host=host, echo=_show) as stack:
@@ -140,17 +132,17 @@ def _state(pid: int) -> Path:
 
 
 def _note(url: str) -> None:
-    """Write down where this stack runs, for `_ask`, and forget stacks that were killed."""
+    """Write this stack's address for `_ask`, and forget stacks that were killed."""
     for path in STATES.glob("stack-*.json"):
         if not _runs(path):
             path.unlink(missing_ok=True)
-    new = STATES / f"{os.getpid()}.new"  # renamed when complete, so that nobody reads half of it
+    new = STATES / f"{os.getpid()}.new"  # renamed when complete
     new.write_text(json.dumps({"url": url}), encoding="utf-8")
     new.replace(_state(os.getpid()))
 
 
 def _runs(path: Path) -> bool:
-    """Tell whether the stack that wrote a file still runs."""
+    """Tell whether the stack of a file still runs."""
     try:
         os.kill(int(path.stem.partition("-")[2]), 0)
     except (OSError, ValueError):
@@ -162,12 +154,12 @@ def _urls() -> Iterator[str]:
     """Yield the addresses of this project's stacks, the newest first."""
     paths = [path for path in STATES.glob("stack-*.json") if _runs(path)]
     for path in sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True):
-        with contextlib.suppress(OSError, ValueError, LookupError, TypeError):  # not one of ours
+        with contextlib.suppress(OSError, ValueError, LookupError, TypeError):  # a corrupt file
             yield str(json.loads(path.read_text(encoding="utf-8"))["url"])
 
 
 def _show(kind: str, function: str, line: str) -> None:
-    """Print what happens, with the function's name in front; in colour on a terminal."""
+    """Print a line after the function's name, in colour on a terminal."""
     plain = not sys.stdout.isatty() or "NO_COLOR" in os.environ
     for part in _readable(line) if kind == "log" else [line]:
         part = f"{function:<20} {'! ' if kind == 'warning' else ''}{part}"
@@ -175,10 +167,7 @@ def _show(kind: str, function: str, line: str) -> None:
 
 
 def _readable(line: str) -> list[str]:
-    """Return a line of Powertools' JSON as people read it; metrics (EMF) are left out.
-
-    So is the runtime's advice about its updates, under each function that does not start.
-    """
+    """Return a line of Powertools' JSON as text; nothing for metrics and the runtime's advice."""
     if line.startswith("LAMBDA_WARNING: Unhandled exception."):
         return []
     try:
@@ -189,7 +178,7 @@ def _readable(line: str) -> list[str]:
         return [line]
     if "_aws" in entry:
         return []
-    if "errorMessage" in entry:  # an exception, in the runtime's own JSON
+    if "errorMessage" in entry:  # an exception in the runtime's JSON
         entry["message"] = f"{entry.pop('errorType', '')}: {entry.pop('errorMessage')}"
         entry["exception"] = "".join(entry.pop("stackTrace", []))
     told = [str(entry.pop(key)) for key in ("level", "message") if key in entry]
@@ -199,13 +188,13 @@ def _readable(line: str) -> list[str]:
 
 
 def _print(line: str) -> None:
-    with contextlib.suppress(BrokenPipeError):  # nobody reads any more; the stack goes on
-        sys.stdout.write(line + "\n")  # at once, so that no other thread's line comes in between
+    with contextlib.suppress(BrokenPipeError):  # without a reader, the stack goes on
+        sys.stdout.write(line + "\n")  # one write, so that threads' lines do not mix
         sys.stdout.flush()
 
 
 def _greeting(stack: Any, host: str) -> list[str]:
-    """Return what the screen says first: where it runs, what runs there, what does not."""
+    """Return the first lines of the screen: the address, what runs, what is not supported."""
     name = stack.project.name
     lines = [f"{name} runs on {stack.url} (page: {stack.url}/_local).", _VERSION, ""]
     lines += [f"  {route.key} → {route.function}" for route in stack.routes]
@@ -228,7 +217,7 @@ def _greeting(stack: Any, host: str) -> list[str]:
 
 
 def _curl(stack: Any) -> str:
-    """Return a request to try: that of the first event in events/ for a POST route."""
+    """Return a request to try, from the first event in events/ for a POST route."""
     for path in sorted((stack.project / "events").glob("*.json")):
         event = json.loads(path.read_text(encoding="utf-8"))
         key = event.get("routeKey", "") if isinstance(event, dict) else ""
@@ -241,23 +230,23 @@ def _curl(stack: Any) -> str:
 def _bridge() -> str:
     """Return the address at which Docker's containers reach this machine."""
     if sys.platform != "linux":
-        return "127.0.0.1"  # Docker Desktop takes host.docker.internal to loopback
+        return "127.0.0.1"  # Docker Desktop maps host.docker.internal to loopback
     command = ["docker", "network", "inspect", "bridge"]
     try:
         shown = subprocess.run(command, capture_output=True, check=True).stdout
         network = json.loads(shown)[0]["IPAM"]["Config"][0]
-        # Not every engine names the gateway: then it is the first address of the network.
+        # The gateway is the first address of the network, where the engine does not name it.
         return str(network.get("Gateway") or ip_network(network["Subnet"])[1])
     except (OSError, subprocess.CalledProcessError, LookupError, ValueError):
         raise UsageError("--containers: no Docker bridge found; is Docker running?") from None
 
 
 def _ask(path: str, headers: dict[str, str] | None = None, method: str = "GET") -> tuple[int, Any]:
-    """Ask the stack that runs; returns the status and the JSON of the answer."""
-    direct = build_opener(ProxyHandler({}))  # whatever proxy the shell names
+    """Ask the stack that runs. Returns the status and the JSON of the answer."""
+    direct = build_opener(ProxyHandler({}))  # without the shell's proxy
     for url in _urls():
         request = Request(url + path, headers=headers or {}, method=method)
-        with contextlib.suppress(OSError, HTTPException, ValueError):  # it has just ended
+        with contextlib.suppress(OSError, HTTPException, ValueError):  # it is ending
             try:
                 with direct.open(request, timeout=60) as answer:
                     return answer.status, json.load(answer)
@@ -294,11 +283,11 @@ def _retry(arguments: argparse.Namespace) -> int:
     job = next((j for j in _ask("/_local/jobs")[1] if j["job_id"] == arguments.job_id), None)
     if job is None:
         raise UsageError(f"no job {arguments.job_id}; see `python -m local jobs`")
-    status, answer = _NOT_FOUND, dict[str, Any]()
-    for caller in _callers(str(job.get("owner", ""))):
+    caller, status, answer = str(job.get("owner", "")), _NOT_FOUND, dict[str, Any]()
+    while status == _NOT_FOUND:
         headers = {"X-Local-Caller": caller} if caller else {}
         status, answer = _ask(f"/jobs/{arguments.job_id}/retry", headers, "POST")
-        if status != _NOT_FOUND:
+        if not (caller := caller.partition("/")[2]):  # an ARN ends with the caller's name
             break
     if arguments.json:
         print(json.dumps(answer, indent=2))
@@ -308,11 +297,6 @@ def _retry(arguments: argparse.Namespace) -> int:
         why = answer.get("detail") or answer.get("message")
         print(f"local: {arguments.job_id} cannot be retried: {why}", file=sys.stderr)
     return 0 if status == _ACCEPTED else 1
-
-
-def _callers(owner: str) -> list[str]:
-    """Return who may be meant by an owner: the name as it is, or what follows a part of an ARN."""
-    return [owner, *(owner[match.end() :] for match in re.finditer("/", owner))]
 
 
 if __name__ == "__main__":

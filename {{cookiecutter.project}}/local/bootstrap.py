@@ -1,12 +1,11 @@
-"""What runs inside a sandbox: AWS's own runtime (awslambdaric) around the user's handler.
+"""The process of a sandbox: AWS's own runtime (awslambdaric) around the user's handler.
 
-Imitates the runtime's side of the Runtime API: next, response, error, init error. The native
-client that speaks it over HTTP exists for Linux alone, so the calls go over a socket here, a line
-of JSON each. With `next` goes a list of the threads that the last invocation left behind.
+Imitates the runtime's side of the Runtime API: next, response, error, init error. awslambdaric's
+HTTP client exists for Linux only, so the calls go over a socket here, each a line of JSON. `next`
+carries a list of the threads that the last invocation left over.
 https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
 
-With LOCAL_CALLS in the environment, every call that the function makes to AWS is noted in the file
-that it names.
+LOCAL_CALLS in the environment names a file that gets a line for each call to AWS.
 """
 
 import errno
@@ -37,7 +36,8 @@ class _Client(LambdaRuntimeClient):  # type: ignore[misc]
     def wait_next_invocation(self) -> Any:
         self._send("next", threads=self._left_over())
         line = self._reader.readline()
-        if not line:  # the stack is gone
+        if not line:
+            # The stack has ended. sys.exit would wait for threads that the function left over.
             os._exit(0)
         request = json.loads(line)
         return InvocationRequest(
@@ -67,10 +67,10 @@ class _Client(LambdaRuntimeClient):  # type: ignore[misc]
         self._channel.sendall(json.dumps({"call": call, **fields}).encode() + b"\n")
 
     def _left_over(self) -> list[str]:
-        """Name the threads that were not there the last time, and where each is."""
+        """Name the threads that are new since the last call, and the line each is at."""
         frames = sys._current_frames()
-        # By object, since the number of a thread that has ended is soon another's; a thread that
-        # `threading` does not know has nothing but its number.
+        # Compare objects: the system gives the number of an ended thread to another one. A thread
+        # that `threading` does not know has only its number.
         threads = {t.ident: t for t in threading.enumerate()}
         now = {threads.get(n, n): frame for n, frame in frames.items()}
         new = [t for t in now if t not in self._known]
@@ -79,15 +79,12 @@ class _Client(LambdaRuntimeClient):  # type: ignore[misc]
 
 
 def _log_record(self: Any, message: str, frame_type: Any = None) -> None:
-    """Write one log record, and end its line, which a traceback at its end does not.
-
-    Lambda's own sink frames each record, so there the next one cannot join it.
-    """
+    """Write one log record and end its line, as Lambda's own sink does; a traceback does not."""
     sys.stdout.write(message if message.endswith("\n") else f"{message}\n")
 
 
 def _place(innermost: Any) -> str:
-    """Return the innermost line of the user's own code in a stack, else the innermost line."""
+    """Return the innermost line of the user's code in a stack, else the innermost line."""
     root, frame = os.environ["LAMBDA_TASK_ROOT"] + "/", innermost
     while frame and not frame.f_code.co_filename.startswith(root):
         frame = frame.f_back
@@ -98,7 +95,7 @@ def _place(innermost: Any) -> str:
 
 def _note_calls(path: str) -> None:
     """Append a line of JSON to a file for each call to AWS, with the method that makes it."""
-    from botocore.client import BaseClient  # late, for functions that do without
+    from botocore.client import BaseClient  # late: not every function imports it
 
     make = BaseClient._make_api_call
     root = os.environ["LAMBDA_TASK_ROOT"] + "/"
@@ -108,7 +105,7 @@ def _note_calls(path: str) -> None:
         while frame.f_back and not place:
             frame = frame.f_back
             module, name = frame.f_code.co_filename, frame.f_code.co_qualname
-            if module.startswith(root) and not re.search(r"\._|<", name):  # no private method
+            if module.startswith(root) and not re.search(r"\._|<", name):  # a public method
                 place = f"{module.removeprefix(root)}: {name}"
         line = {
             "function": os.environ["AWS_LAMBDA_FUNCTION_NAME"],
@@ -117,7 +114,7 @@ def _note_calls(path: str) -> None:
             "parameters": {k: v for k, v in parameters.items() if isinstance(v, str)},
             "place": place,
         }
-        with open(path, "ab", buffering=0) as file:  # one write: other sandboxes write too
+        with open(path, "ab", buffering=0) as file:  # one write, as other sandboxes write too
             file.write(json.dumps(line).encode() + b"\n")
         return make(client, operation, parameters)
 
@@ -144,7 +141,7 @@ def main() -> None:
     """Serve the function that the environment names, until killed."""
     channel = socket.socket(fileno=int(sys.argv[1]))
     os.set_inheritable(channel.fileno(), False)
-    if sys.platform == "linux":  # so that a daemonised child stays among our descendants
+    if sys.platform == "linux":  # daemonised children stay descendants of this process
         import ctypes
 
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

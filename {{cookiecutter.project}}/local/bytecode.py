@@ -1,15 +1,13 @@
 """`python -m local.bytecode`: compiles what `sam build` made, so that functions start faster.
 
-`sam build` packs sources only, and a function cannot write to /var/task: without bytecode in the
-package, Lambda compiles every imported module again at each cold start.
+`sam build` packs sources only, and a function cannot write to /var/task. Without bytecode in the
+package, Lambda compiles every imported module at each cold start.
 
-AWS recommends packages without `__pycache__`, because bytecode of another machine might not fit
+AWS advises against `__pycache__` in packages, because bytecode of another Python does not fit:
 https://docs.aws.amazon.com/lambda/latest/dg/python-package.html#python-package-pycache
-Bytecode depends on CPython's minor version, not on the architecture or the operating system
-https://docs.python.org/3/library/marshal.html so a Python of exactly that version compiles here.
-SAM's archive sets the time of every file to 1980. Hence the invalidation mode `unchecked-hash`,
-which compares no times https://docs.python.org/3/reference/import.html#pyc-invalidation
-The sources stay: tracebacks show them, and a Python of another version falls back to them.
+So CPython of exactly the functions' version compiles here. SAM dates all files in its archive to
+1980, hence the invalidation mode `unchecked-hash`, which compares no times:
+https://docs.python.org/3/reference/import.html#pyc-invalidation
 """
 
 import argparse
@@ -22,12 +20,11 @@ from pathlib import Path
 from .template import Template, TemplateError
 
 PROJECT = Path(__file__).resolve().parent.parent
-TASK = "/var/task"
-"""Where Lambda unpacks the code: the path that tracebacks name."""
+TASK = "/var/task"  # the path of the code on Lambda, which tracebacks name
 
 
 class BytecodeError(Exception):
-    """The build cannot be compiled; one line that says why and what to do."""
+    """The build cannot be compiled; the message is one line."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -47,18 +44,13 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def compile_build(build: Path, python: str | None = None) -> None:
-    """Add bytecode to every function that `sam build` left in `build`.
-
-    Raises:
-        BytecodeError: nothing was built, or no Python of the functions' version was found.
-    """
+    """Add bytecode to every function in `build`. Raises `BytecodeError`."""
     if not (build / "template.yaml").exists():
         raise BytecodeError(f"nothing is built in {build}. Run `sam build` first.")
     for function in Template.load(build / "template.yaml").functions():
         version = function.runtime.removeprefix("python")
         chosen = _checked(python, version) if python else find_python(version)
-        # One process per function, with one worker: the order in which strings are shared shows in
-        # the bytes, and SAM uploads a function again whose bytes differ.
+        # With several workers the bytes vary, and SAM uploads a function whose bytes differ.
         command = [chosen, "-I", "-m", "compileall", "-q", "-f", str(function.code)]
         command += ["--invalidation-mode", "unchecked-hash", "-s", str(function.code), "-p", TASK]
         done = subprocess.run(command, check=False)
@@ -67,11 +59,7 @@ def compile_build(build: Path, python: str | None = None) -> None:
 
 
 def find_python(version: str) -> str:
-    """Return the path of a CPython `version` ("3.13"): this one, on PATH, pyenv's or uv's.
-
-    Raises:
-        BytecodeError: there is none.
-    """
+    """Return the path of a CPython `version` ("3.13"): this one, on PATH, pyenv's or uv's."""
     for candidate in _candidates(version):
         if _tag(candidate) == _wanted(version):
             return candidate
@@ -88,11 +76,7 @@ def _candidates(version: str) -> Iterator[str]:
     yield from (os.path.join(folder, name) for folder in os.get_exec_path())
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     yield from map(str, sorted(pyenv.glob(f"versions/{version}.*/bin/{name}")))
-    try:
-        uv = _run("uv", "python", "find", version)
-    except OSError:
-        return
-    yield uv.stdout.strip()
+    yield _output("uv", "python", "find", version)
 
 
 def _checked(python: str, version: str) -> str:
@@ -107,22 +91,21 @@ def _checked(python: str, version: str) -> str:
 
 
 def _wanted(version: str) -> str:
-    """Return what `_tag` says of the right interpreter."""
     return f"cpython-{version.replace('.', '')} final"  # alphas and betas have other bytecode
 
 
 def _tag(python: str) -> str:
-    """Return whose bytecode an interpreter writes; "" for one that does not run."""
+    """Return the kind of an interpreter's bytecode; "" for one that does not run."""
     probe = "import sys; print(sys.implementation.cache_tag, sys.version_info.releaselevel)"
+    return _output(python, "-I", "-c", probe)
+
+
+def _output(*command: str) -> str:
     try:
-        done = _run(python, "-I", "-c", probe)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError:
         return ""
     return done.stdout.strip()
-
-
-def _run(*command: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Durable functions: Lambda's Invoke API and durable execution API, in front of the SDK's emulator.
 
-The emulator (dex-local-runner, a process of its own) keeps executions and says when the function
-runs again; each run is an invocation of a sandbox like any other. What it lacks is here: execution
-names that are taken only once, invocation by alias, and dead letters.
+The emulator (dex-local-runner, in a process of its own) keeps executions and decides when the
+function runs again; each run is an invocation of a sandbox. This module adds what the emulator
+lacks: unique execution names, invocation by alias, and dead letters.
 https://docs.aws.amazon.com/lambda/latest/dg/durable-invoking.html
 https://docs.aws.amazon.com/lambda/latest/dg/durable-execution-idempotency.html
 https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
@@ -12,34 +12,32 @@ import http.client
 import json
 import re
 import socket
-import subprocess
-import sys
 import threading
 import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from email.message import Message
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from .emulator import LOOPBACK, Emulator, make_client, server_environment
-from .processes import Guard, kill_tree, patience
+from .processes import Service, patience
 from .sandbox import Invocation, Runner
 from .server import Answer, Server
 from .template import ACCOUNT, FUNCTION, REGION, Template, TemplateError
 
-_MARK = "x-dex-handler-invoke"  # the emulator's invocations; all others begin an execution
+_MARK = "x-dex-handler-invoke"  # on the emulator's invocations; all others start an execution
 _INVOKE = re.compile(r"/2015-03-31/functions/([^/]+)/invocations")
+_OPERATION = re.compile(r"(.+?)(Started|Succeeded|Failed|TimedOut|Stopped|Cancelled|Completed)")
 _STARTS_SECONDS = 20.0
-_LOOK_SECONDS = 2.0  # after which the end of an execution is noticed at the latest
-_MOMENT_SECONDS = 0.5
+_LOOK_SECONDS = 2.0  # between looks at every execution
+_MOMENT_SECONDS = 0.5  # that the emulator may take to end an execution
 _SHOWN = 20
 _LATEST = "$LATEST"
-_PUBLISHED = "1"  # the version behind an alias; a stack lives for one version
+_PUBLISHED = "1"  # the version behind an alias
 _JSON = ("content-type", "application/json")
 _UNSETTLED = ("FAILED", "STOPPED", "TIMED_OUT")
 
@@ -58,15 +56,10 @@ class DurableFunction:
     dead_letters: str
     reserved: int | None = None
 
-    @property
-    def qualifiers(self) -> tuple[str, ...]:
-        """What may follow the function's name: its alias, or $LATEST."""
-        return (self.alias, _LATEST)
-
 
 @dataclass
 class Execution:
-    """An execution that was begun here, under a name of its own."""
+    """An execution that was started here."""
 
     function: DurableFunction
     name: str
@@ -91,9 +84,8 @@ def durable_functions(template: Template) -> dict[str, DurableFunction]:
             continue
         config, name = properties["DurableConfig"], template.name(logical_id)
         timeout = template.whole(config["ExecutionTimeout"], f"{logical_id}.ExecutionTimeout")
-        days = template.whole(
-            config.get("RetentionPeriodInDays", 14), f"{logical_id}.RetentionPeriodInDays"
-        )
+        days = config.get("RetentionPeriodInDays", 14)
+        days = template.whole(days, f"{logical_id}.RetentionPeriodInDays")
         if not 1 <= timeout <= 31_622_400 or not 1 <= days <= 90:
             raise TemplateError(f"{logical_id}: DurableConfig is out of range: {config}")
         target = (properties.get("DeadLetterQueue") or {}).get("TargetArn", "")
@@ -103,15 +95,15 @@ def durable_functions(template: Template) -> dict[str, DurableFunction]:
 
 
 class Durable:
-    """What the template's durable functions run on.
+    """Runs the template's durable functions.
 
     Args:
-        template: whose functions these are.
-        aws: where dead letters go.
+        template: declares the functions.
+        aws: takes dead letters.
         runners: the sandboxes of all functions, by logical id; may be filled later.
         host: an address to listen on beside loopback, for containers.
         skip_time: let waits and delays of retries end at once.
-        log: receives (function, line) for what happens to executions.
+        log: receives (function, line) when an execution starts or ends.
     """
 
     def __init__(
@@ -131,36 +123,31 @@ class Durable:
         self._skip_time = skip_time
         self._names = threading.Lock()
         self._happened = threading.Event()
-        self._expected: dict[str, float] = {}  # executions about to end, and how long to look
+        self._expected: dict[str, float] = {}  # executions about to end → until when to look
         self._closed = False
-        self._servers: list[_LambdaApi] = []
-        self._process: subprocess.Popen[bytes] | None = None
-        self._guard: Guard | None = None
+        self._servers: list[Server] = []
+        self._process: Service | None = None
 
     def listen(self) -> None:
         """Open the Lambda API, at `url`."""
+        port = 0
         for host in dict.fromkeys((LOOPBACK, self._host)):
-            port = self._servers[0].server_port if self._servers else 0
-            self._servers.append(_LambdaApi(host, port, self._answer))
-        self.url = f"http://{LOOPBACK}:{self._servers[0].server_port}"
-        self._aws.endpoints["AWS_ENDPOINT_URL_LAMBDA"] = self._servers[0].server_port
-        for server in self._servers:
-            threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+            self._servers.append(Server(host, port, self._respond))
+            port = self._servers[0].server_port
+            serve = self._servers[-1].serve_forever
+            threading.Thread(target=serve, args=(0.05,), daemon=True).start()
+        self.url = f"http://{LOOPBACK}:{port}"
+        self._aws.endpoints["AWS_ENDPOINT_URL_LAMBDA"] = port
 
     def start(self) -> None:
         """Open the Lambda API and start the emulator."""
         self.listen()
         port = _free_port()
         self.emulator_url = f"http://{LOOPBACK}:{port}"
-        configurations: dict[str, Any] = {name: {} for name in self._runners} | {
-            f.name: {
-                "DurableConfig": {
-                    "ExecutionTimeout": f.timeout,
-                    "RetentionPeriodInDays": f.retention_days,
-                }
-            }
-            for f in self.functions.values()
-        }
+        configurations: dict[str, Any] = {name: {} for name in self._runners}
+        for f in self.functions.values():
+            config = {"ExecutionTimeout": f.timeout, "RetentionPeriodInDays": f.retention_days}
+            configurations[f.name] = {"DurableConfig": config}
         options = {
             "--host": LOOPBACK if self._host == LOOPBACK else "0.0.0.0",
             "--port": port,
@@ -170,25 +157,16 @@ class Durable:
             "--log-level": "ERROR",
             "--function-configs": json.dumps(configurations),
         }
-        emulator = Path(__file__).with_name("durable_server.py")
-        command = [sys.executable, "-P", str(emulator), "start-server"]
-        command += [str(word) for option in options.items() for word in option]
-        self._process = subprocess.Popen(
-            [*command, *(["--skip-time"] if self._skip_time else [])],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=server_environment(),
-            start_new_session=True,
-        )
-        self._guard = Guard()
-        self._guard.add(self._process.pid)
+        command = ["start-server", *(word for option in options.items() for word in option)]
+        command += ["--skip-time"] if self._skip_time else []
+        environment = server_environment()
+        self._process = Service("durable_server.py", *command, environment=environment, sockets=[])
         self._client = make_client("lambda", self.emulator_url)
 
     def wait(self) -> None:
-        """Wait until the emulator is up. Raises `TemplateError` when it does not come up."""
+        """Wait until the emulator is up. Raises `TemplateError` if it does not start."""
         ends = time.monotonic() + patience(_STARTS_SECONDS)
-        while time.monotonic() < ends and self._process and self._process.poll() is None:
+        while time.monotonic() < ends and self._process and not self._process.end():
             try:
                 self._forward("GET", "/health", b"")
             except OSError:
@@ -201,7 +179,7 @@ class Durable:
 
     def check(self) -> None:
         """Raise `TemplateError` if the emulator has ended."""
-        if self._process and self._process.poll() is not None:
+        if self._process and self._process.end():
             raise TemplateError("the emulator ended, and with it all durable executions")
 
     def close(self) -> None:
@@ -209,36 +187,34 @@ class Durable:
         self._closed = True
         self._happened.set()
         if self._process:
-            kill_tree(self._process.pid)
-            self._process.wait()
-        if self._guard:
-            self._guard.close()
+            self._process.stop()
         for server in self._servers:
             server.shutdown()
             server.server_close()
-        self._process = self._guard = None
-        self._servers = []
+        self._process, self._servers = None, []
 
     def state(self) -> list[dict[str, Any]]:
         """Return the newest executions with their operations."""
+        newest = list(self.executions.values())[: -_SHOWN - 1 : -1]
+        operations = [self._operations(e.arn) for e in newest]
         return [
-            {
-                "name": e.name,
-                "function": e.function.name,
-                "status": e.status,
-                "operations": self._operations(e.arn),
-            }
-            for e in list(self.executions.values())[: -_SHOWN - 1 : -1]
+            {"name": e.name, "function": e.function.name, "status": e.status, "operations": done}
+            for e, done in zip(newest, operations, strict=True)
         ]
 
+    def _respond(self, method: str, target: str, headers: Message, body: bytes | None) -> Answer:
+        """Answer one request to the Lambda API."""
+        try:
+            status, found, content = self._answer(method, target, headers, body or b"")
+        except (OSError, ValueError, KeyError) as error:
+            status, found, content = _error(503, "ServiceException", str(error))
+        return status, [*found, ("x-amzn-requestid", str(uuid.uuid4()))], content
+
     def _answer(self, method: str, target: str, headers: Any, body: bytes) -> Answer:
-        path = urlsplit(target).path
+        path, query = urlsplit(target).path, parse_qs(urlsplit(target).query)
         if match := _INVOKE.fullmatch(path):
             name = unquote(match[1]).rpartition(":function:")[2]
-            query = urlsplit(target).query
-            if qualifier := re.search(r"(?:^|&)Qualifier=([^&]+)", query):
-                name += f":{unquote(qualifier[1])}"
-            return self._invoke(name, headers, body)
+            return self._invoke(":".join([name, *query.get("Qualifier", [])]), headers, body)
         answer = self._forward(method, target, body)
         if stopped := re.fullmatch(r"/2025-12-01/durable-executions/([^/]+)/stop", path):
             self._look_at(unquote(stopped[1]))
@@ -247,7 +223,8 @@ class Durable:
     def _invoke(self, target: str, headers: Any, body: bytes) -> Answer:
         name, _, qualifier = target.partition(":")
         durable, runner = self.functions.get(name), self._runners.get(name)
-        if runner is None or (qualifier and durable and qualifier not in durable.qualifiers):
+        known = {"", _LATEST, durable.alias} if durable else {qualifier}
+        if runner is None or qualifier not in known:
             return _error(404, "ResourceNotFoundException", f"Function not found: {target}")
         try:
             event = json.loads(body or b"{}")
@@ -264,7 +241,7 @@ class Durable:
             return status, [*told, *executed], content
         source = "execution" if durable else "invoke"
         future = runner.invoke(event, source)
-        if headers.get("x-amz-invocation-type") == "Event":  # a failure is not tried again here
+        if headers.get("x-amz-invocation-type") == "Event":  # failures are not retried here
             return 202, [], b""
         invocation: Invocation = future.result()
         if durable and '"PENDING"' not in (invocation.payload or ""):  # it may have ended
@@ -292,9 +269,8 @@ class Durable:
                 why = "Execution with this name has already been started with another payload."
                 return _error(409, "DurableExecutionAlreadyStartedException", why)
             if execution is None:
-                execution = Execution(
-                    function, name, body, self._start(function, name, body), asynchronous
-                )
+                arn = self._start(function, name, body)
+                execution = Execution(function, name, body, arn, asynchronous)
                 self.executions[function.name, name] = execution
                 self._log(function.name, f"execution {name} begins")
         told = [("x-amz-durable-execution-arn", execution.arn)]
@@ -322,7 +298,7 @@ class Durable:
         return str(json.loads(made[2])["ExecutionArn"])
 
     def _forward(self, method: str, target: str, body: bytes) -> Answer:
-        """Ask the emulator."""
+        """Pass a request on to the emulator."""
         connection = http.client.HTTPConnection(urlsplit(self.emulator_url).netloc, timeout=60)
         try:
             connection.request(method, target, body, {_JSON[0]: _JSON[1]})
@@ -333,7 +309,7 @@ class Durable:
             connection.close()
 
     def _look_at(self, arn: str) -> None:
-        """Expect an execution to end: what happens here takes the emulator a moment."""
+        """Look often at an execution that is about to end: the emulator takes a moment."""
         self._expected[arn] = time.monotonic() + _MOMENT_SECONDS
         self._happened.set()
 
@@ -354,7 +330,7 @@ class Durable:
                     del self._expected[arn]
 
     def _look(self, execution: Execution) -> None:
-        """Look at an execution that is not known to have ended."""
+        """Take note of the end of an execution."""
         try:
             found = self._client.get_durable_execution(DurableExecutionArn=execution.arn)
             if found["Status"] == "RUNNING":
@@ -362,7 +338,7 @@ class Durable:
             if execution.asynchronous and found["Status"] in _UNSETTLED:
                 self._dead_letter(execution, found)
         except (BotoCoreError, ClientError):
-            return  # it is ending, or we are
+            return  # one of the two emulators ends
         self._expected.pop(execution.arn, None)
         execution.status = found["Status"]
         end = f"execution {execution.name} ends: {execution.status.lower()}"
@@ -375,61 +351,29 @@ class Durable:
             return
         message = found.get("Error", {}).get("ErrorMessage") or found["Status"]
         attributes = {
-            "RequestID": ("String", execution.request_id),
-            "ErrorCode": ("Number", found.get("Code", "200")),
-            "ErrorMessage": ("String", message[:1024]),
+            "RequestID": {"DataType": "String", "StringValue": execution.request_id},
+            "ErrorCode": {"DataType": "Number", "StringValue": found.get("Code", "200")},
+            "ErrorMessage": {"DataType": "String", "StringValue": message[:1024]},
         }
         self._aws.client("sqs").send_message(
             QueueUrl=f"{self._aws.url}/{ACCOUNT}/{queue}",
             MessageBody=execution.payload.decode("utf-8"),
-            MessageAttributes={
-                name: {"DataType": kind, "StringValue": value}
-                for name, (kind, value) in attributes.items()
-            },
+            MessageAttributes=attributes,
         )
 
     def _operations(self, arn: str) -> list[dict[str, Any]]:
-        """Return what an execution has done: name, type, status and times of each operation."""
+        """Return name, type and status of each operation of an execution."""
         try:
             events = self._client.get_durable_execution_history(DurableExecutionArn=arn)["Events"]
         except (BotoCoreError, ClientError):
             return []
         found: dict[str, dict[str, Any]] = {}
         for event in events:
-            kind = re.fullmatch(
-                r"(.+?)(Started|Succeeded|Failed|TimedOut|Stopped|Cancelled|Completed)",
-                event["EventType"],
-            )
-            if kind is None or kind[1] in ("Execution", "Invocation"):
-                continue
-            operation = found.setdefault(
-                event.get("Id", ""),
-                {
-                    "name": event.get("Name", ""),
-                    "type": kind[1],
-                    "started": event["EventTimestamp"],
-                },
-            )
-            operation["status"] = kind[2].lower()
-            if kind[2] != "Started":
-                operation["ended"] = event["EventTimestamp"]
+            kind = _OPERATION.fullmatch(event["EventType"])
+            if kind and kind[1] not in ("Execution", "Invocation"):
+                first = {"name": event.get("Name", ""), "type": kind[1]}
+                found.setdefault(event.get("Id", ""), first)["status"] = kind[2].lower()
         return list(found.values())
-
-
-class _LambdaApi(Server):
-    """The Lambda API's socket."""
-
-    def __init__(self, host: str, port: int, answer: Callable[..., Answer]) -> None:
-        self._answer = answer
-        super().__init__(host, port)
-
-    def respond(self, method: str, target: str, headers: Message, body: bytes | None) -> Answer:
-        """Answer one request."""
-        try:
-            status, found, content = self._answer(method, target, headers, body or b"")
-        except (OSError, ValueError, KeyError) as error:
-            status, found, content = _error(503, "ServiceException", str(error))
-        return status, [*found, ("x-amzn-requestid", str(uuid.uuid4()))], content
 
 
 def _error(status: int, code: str, message: str) -> Answer:

@@ -5,19 +5,16 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resou
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-dynamodb-table.html
 """
 
-import contextlib
 import json
 import os
+import re
 import socket
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import ClientError, HTTPClientError, ParamValidationError
 
-from .processes import Guard, kill_tree
+from .processes import Service
 from .template import (
     ACCOUNT,
     BUCKET,
@@ -30,7 +27,7 @@ from .template import (
     TemplateError,
     is_true,
     text,
-)  # fmt: skip
+)
 
 LOOPBACK = "127.0.0.1"
 KEY = "local"
@@ -45,17 +42,14 @@ _KEYS = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "LocalSe
 
 
 def server_environment() -> dict[str, str]:
-    """Return this shell's environment for an emulator: no AWS settings of it, and no proxy."""
-    own = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}
-    return {k: v for k, v in own.items() if not k.lower().endswith("_proxy")} | CREDENTIALS
+    """Return this shell's environment without its AWS settings and proxies."""
+    foreign = re.compile(r"AWS_.*|(?i:.*_proxy)")
+    return {k: v for k, v in os.environ.items() if not foreign.fullmatch(k)} | CREDENTIALS
 
 
 def make_client(service: str, url: str) -> Any:
-    """Return a boto3 client of an emulated service.
-
-    Nothing of the shell reaches it: no profile, no settings file, no proxy.
-    """
-    import boto3  # late, so that the server starts while this is loading
+    """Return a boto3 client of an emulated service, without the shell's profile and proxies."""
+    import boto3  # late, so that the server starts meanwhile
     from botocore.config import Config
     from botocore.session import Session
 
@@ -76,8 +70,7 @@ class Emulator:
 
     Args:
         template: what to create.
-        host: an address to listen on; one that is not loopback is opened beside loopback, for
-            containers ("0.0.0.0" opens every address of this machine).
+        host: an address to open beside loopback, for containers; "0.0.0.0" opens all.
         port: 0 takes a free one.
     """
 
@@ -86,8 +79,7 @@ class Emulator:
         self.url = ""
         self.port = port
         self._hosts = [host] if host in (LOOPBACK, "0.0.0.0") else [LOOPBACK, host]
-        self._process: subprocess.Popen[bytes] | None = None
-        self._guard: Guard | None = None
+        self._process: Service | None = None
         self._clients: dict[str, Any] = {}
         self.endpoints: dict[str, int] = {}  # of services that others emulate: variable → port
 
@@ -118,43 +110,29 @@ class Emulator:
             raise TemplateError(f"the emulated AWS cannot use {where}: {error.strerror}") from None
         self.url = f"http://{LOOPBACK}:{self.port}"
         self.template = self.template.at(self.url)
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by the garbage collector
         numbers = [s.fileno() for s in listening]
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", Path(__file__).with_name("moto_server.py"), *map(str, numbers)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=self._errors,
-            pass_fds=numbers,
-            env={**server_environment(), "MOTO_ACCOUNT_ID": ACCOUNT},
-            start_new_session=True,
+        environment = {**server_environment(), "MOTO_ACCOUNT_ID": ACCOUNT}
+        self._process = Service(
+            "moto_server.py", *numbers, environment=environment, sockets=numbers
         )
-        self._guard = Guard()
-        self._guard.add(self._process.pid)
         for own in listening:
             own.close()
 
     def stop(self) -> None:
-        """End the server, and all that it held."""
+        """End the server, and everything that it held."""
         if self._process:
-            kill_tree(self._process.pid)
-            self._process.wait()
-        if self._guard:
-            self._guard.close()
+            self._process.stop()
         for client in self._clients.values():
             client.close()
-        self._process = self._guard = None
+        self._process = None
 
-    def check(self) -> None:
-        """Raise `TemplateError`, with the server's last words, if it has ended."""
-        if self._process and self._process.poll() is not None:
-            self._errors.seek(0)
-            lines = self._errors.read().decode(errors="replace").strip().splitlines()
-            why = lines[-1] if lines else f"exit code {self._process.returncode}"
+    def check(self, within: float = 0) -> None:
+        """Raise `TemplateError`, with the server's last line, if it ends within some seconds."""
+        if self._process and (why := self._process.end(within)):
             raise TemplateError(f"the emulated AWS ended: {why}")
 
     def client(self, service: str) -> Any:
-        """Return a boto3 client of an emulated service (the same one at every call)."""
+        """Return the boto3 client of an emulated service."""
         if service not in self._clients:
             port = self.endpoints.get(f"AWS_ENDPOINT_URL_{service.upper()}", self.port)
             self._clients[service] = make_client(service, f"http://{LOOPBACK}:{port}")
@@ -165,19 +143,19 @@ class Emulator:
         return text(self.template.resolve({"Ref": logical_id}))
 
     def queue_url(self, logical_id: str) -> str:
-        """Return the URL of a queue of the template."""
+        """Return the URL of a queue."""
         return self.template.queue_url(logical_id)
 
     def queue_arn(self, logical_id: str) -> str:
-        """Return the ARN of a queue of the template."""
+        """Return the ARN of a queue."""
         return self.template.arn(logical_id)
 
     def environment(self, function: str, host: str = LOOPBACK) -> dict[str, str]:
-        """Return what a function finds in its environment, the emulator's address included.
+        """Return a function's environment, with the emulator's address as seen from the function.
 
         Args:
             function: its logical id.
-            host: how it reaches this machine: "host.docker.internal" from a container.
+            host: the name of this machine there: "host.docker.internal" in a container.
         """
         url = f"http://{host}:{self.port}"
         for found in self.template.at(url).functions():
@@ -187,16 +165,16 @@ class Emulator:
         raise TemplateError(f"{self.template.path}: no Python function {function}")
 
     def sam_environment(self, host: str = "host.docker.internal") -> dict[str, dict[str, str]]:
-        """Return what SAM CLI's --env-vars file holds; only declared variables count there."""
+        """Return what SAM CLI's --env-vars file holds: only declared variables count there."""
         return {
             f.name: {k: v for k, v in self.environment(f.name, host).items() if k in f.declared}
             for f in self.template.functions()
         }
 
-    def write_sam_environment(self, path: Path, host: str = "host.docker.internal") -> None:
+    def write_sam_environment(self, path: Path) -> None:
         """Write that file, for `sam local invoke` and `sam local start-api`."""
         path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(self.sam_environment(host), indent=2) + "\n", encoding="utf-8")
+        path.write_text(json.dumps(self.sam_environment(), indent=2) + "\n", encoding="utf-8")
 
     def create(self) -> None:
         """Create the template's resources. Raises `TemplateError` for what AWS would refuse."""
@@ -230,26 +208,20 @@ class Emulator:
         except KeyError as error:
             raise TemplateError(f"{name}: property {error.args[0]} is missing") from None
         except HTTPClientError as error:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                if self._process:
-                    self._process.wait(timeout=1)  # a connection is closed before its process ends
-            self.check()
+            self.check(within=1)  # its connections close before the process ends
             raise TemplateError(f"the emulated AWS does not answer: {error}") from None
 
     def _create_table(self, logical_id: str, properties: dict[str, Any]) -> None:
         wanted = {k: properties[k] for k in _KEYS if k in properties}
         if not wanted:  # AWS::Serverless::SimpleTable
             key = properties.get("PrimaryKey") or {"Name": "id", "Type": "String"}
+            name = {"AttributeName": key["Name"]}
             wanted = {
-                "AttributeDefinitions": [
-                    {"AttributeName": key["Name"], "AttributeType": key["Type"][0]}
-                ],
-                "KeySchema": [{"AttributeName": key["Name"], "KeyType": "HASH"}],
+                "AttributeDefinitions": [{**name, "AttributeType": key["Type"][0]}],
+                "KeySchema": [{**name, "KeyType": "HASH"}],
             }
-        name = self.template.name(logical_id)
-        self.client("dynamodb").create_table(
-            TableName=name, BillingMode="PAY_PER_REQUEST", **wanted
-        )
+        wanted |= {"TableName": self.template.name(logical_id), "BillingMode": "PAY_PER_REQUEST"}
+        self.client("dynamodb").create_table(**wanted)
 
     def _subscribe(self, topic: str, properties: dict[str, Any]) -> None:
         self.client("sns").subscribe(

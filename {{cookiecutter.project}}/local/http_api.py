@@ -1,8 +1,8 @@
 """The HTTP front: an API Gateway HTTP API with Lambda proxy integrations.
 
-Imitates routes, payload format 2.0 both ways, JWT and IAM authorizers' context, CORS, and the
-answers that API Gateway gives by itself. Who calls is said by the header X-Local-Caller ("local"
-without it; an empty one stands for missing credentials); no signature or token is checked.
+Imitates routes, payload format 2.0 both ways, the context of JWT and IAM authorizers, CORS, and
+API Gateway's own answers. It checks no signature or token: the header X-Local-Caller names the
+caller ("local" without it; an empty one stands for missing credentials).
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-cors.html
 """
@@ -33,7 +33,7 @@ _REFUSALS = {"iam": (403, "Forbidden"), "jwt": (401, "Unauthorized")}
 
 @dataclass(frozen=True)
 class Route:
-    """One route of the API: its key ("GET /jobs/{job_id}"), and what answers it."""
+    """One route of the API: its key ("GET /jobs/{job_id}") and its function."""
 
     key: str
     function: str
@@ -52,13 +52,13 @@ class Route:
 
     @property
     def rank(self) -> tuple[Any, ...]:
-        """Order routes as API Gateway prefers them: full match, greedy, ANY, $default."""
+        """API Gateway's preference: full match, greedy, ANY, $default."""
         default, any_method = self.key == "$default", self.key.startswith("ANY")
         return default, "+}" in self.key, self.key.count("{"), any_method, -len(self.key)
 
 
 def routes(template: Template) -> tuple[list[Route], list[str]]:
-    """Return the API's routes, best match first, and what of them is not supported here."""
+    """Return the API's routes, best match first, and what is not supported of them."""
     api_name, api = next(iter(template.http_apis().items()))
     found, unsupported = [], []
     for function in template.functions():
@@ -82,7 +82,7 @@ def routes(template: Template) -> tuple[list[Route], list[str]]:
 
 
 def event(route: Route, method: str, target: str, headers: Message, body: bytes) -> dict[str, Any]:
-    """Return a request as a payload of format 2.0. `target` is what the request line names."""
+    """Return a request as a payload of format 2.0. `target` is that of the request line."""
     url, now = urlsplit(target), time.time()
     path = unquote(url.path)
     names = {name.lower() for name in headers} - {"cookie", CALLER_HEADER}
@@ -145,7 +145,7 @@ def _caller(authorizer: str, name: str) -> dict[str, Any]:
 
 
 def answer(invocation: Invocation) -> Answer:
-    """Return what API Gateway makes of a function's result; 500 for what it cannot read."""
+    """Return a function's result as API Gateway answers it; 500 for an unreadable one."""
     try:
         if invocation.error:
             raise ValueError
@@ -169,7 +169,7 @@ def answer(invocation: Invocation) -> Answer:
 
 
 def own_answer(status: int, message: str) -> Answer:
-    """Return an answer as API Gateway words its own."""
+    """Return an answer of API Gateway itself."""
     return status, [("content-type", "application/json")], json.dumps({"message": message}).encode()
 
 
@@ -177,7 +177,7 @@ _TOO_LARGE = own_answer(413, "Request Entity Too Large")
 
 
 def cors_headers(rules: dict[str, Any], origin: str | None, *names: str) -> Headers:
-    """Return the headers that a CorsConfiguration gives an origin; none to one it leaves out."""
+    """Return the headers of a CorsConfiguration for an origin; none for one it does not allow."""
     origins = rules.get("AllowOrigins") or []
     if not origin or not {"*", origin} & set(origins):
         return []
@@ -192,32 +192,27 @@ def cors_headers(rules: dict[str, Any], origin: str | None, *names: str) -> Head
 
 
 class Front(Server):
-    """The server. `local(path)` answers what begins with /_local; `log` gets a line per request.
+    """The server. `local(path)` answers below /_local; `log` gets a line per request.
 
     Raises OSError when the port is taken.
     """
 
     def __init__(
-        self,
-        port: int,
-        template: Template,
-        runners: dict[str, Runner],
-        local: Callable[[str], Answer],
-        log: Callable[[str, str], None],
-    ) -> None:
+        self, port: int, template: Template, runners: dict[str, Runner],
+        local: Callable[[str], Answer], log: Callable[[str, str], None],
+    ) -> None:  # fmt: skip
         self.routes, self.unsupported = routes(template)
         rules = next(iter(template.http_apis().values())).get("CorsConfiguration") or {}
         anything = {"AllowOrigins": ["*"], "AllowMethods": ["*"], "AllowHeaders": ["*"]}
         self.cors: dict[str, Any] = anything if rules is True else rules
         self.runners, self.local, self.log = runners, local, log
-        super().__init__("127.0.0.1", port)
+        super().__init__("127.0.0.1", port, self.respond)
 
     def respond(self, method: str, target: str, headers: Message, body: bytes | None) -> Answer:
         """Answer one request."""
         if (urlsplit(target).path + "/").startswith("/_local/"):
-            host = headers.get("host", "").rpartition(":")[0]
-            # Another name would be a web page that has its domain point to this machine.
-            known = host in ("127.0.0.1", "localhost")
+            # A foreign web page may point its own domain to this machine (DNS rebinding).
+            known = headers.get("host", "").rpartition(":")[0] in ("127.0.0.1", "localhost")
             return self.local(target) if known else own_answer(403, "Forbidden")
         if body is None:
             return _TOO_LARGE

@@ -1,8 +1,7 @@
-"""SQS event sources: Lambda's pollers, which take messages to functions and delete what succeeded.
+"""SQS event sources: Lambda's pollers bring messages to functions, and delete them on success.
 
-Imitates batch size and window, maximum concurrency, partial batch responses, and the checks that
-the service makes when a mapping is created. Redelivery, receive counts and the move to a
-dead-letter queue are the queue's own.
+Imitates batch size and window, maximum concurrency, partial batch responses, and Lambda's checks
+of a new mapping. The emulated queue does redelivery, receive counts and dead-lettering.
 https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
 """
@@ -22,7 +21,7 @@ from .emulator import Emulator
 from .sandbox import Invocation, Runner
 from .template import QUEUE, REGION, Function, Template, TemplateError, is_true
 
-_WAIT_SECONDS = 1  # of a long poll; AWS waits longer, but then a pause would take as long
+_WAIT_SECONDS = 1  # of a long poll; a pause waits for its end
 _HURRY_SECONDS = 5.0
 _RECEIVE_LIMIT = 10
 _BATCH_BYTES = 6 * 1024 * 1024
@@ -49,7 +48,7 @@ class Mapping:
 
 
 def mappings(template: Template) -> tuple[list[Mapping], list[str]]:
-    """Return the enabled SQS event sources, and what of the events is not supported here.
+    """Return the enabled SQS event sources, and the events that are not supported here.
 
     Raises `TemplateError` for a mapping that AWS refuses to create.
     """
@@ -67,17 +66,14 @@ def mappings(template: Template) -> tuple[list[Mapping], list[str]]:
                 raise TemplateError(f"{where}: Queue {p.get('Queue')} is not in this template")
             queue, attributes = queues[p["Queue"]]
             maximum = (p.get("ScalingConfig") or {}).get("MaximumConcurrency")
+            visibility = attributes.get("VisibilityTimeout", 30)
+            size, window = p.get("BatchSize", 10), p.get("MaximumBatchingWindowInSeconds", 0)
             mapping = Mapping(
                 function.name,
                 queue,
-                visibility=whole(
-                    attributes.get("VisibilityTimeout", 30), f"{queue}.VisibilityTimeout"
-                ),
-                batch_size=whole(p.get("BatchSize", 10), f"{where}.BatchSize"),
-                window=whole(
-                    p.get("MaximumBatchingWindowInSeconds", 0),
-                    f"{where}.MaximumBatchingWindowInSeconds",
-                ),
+                visibility=whole(visibility, f"{queue}.VisibilityTimeout"),
+                batch_size=whole(size, f"{where}.BatchSize"),
+                window=whole(window, f"{where}.MaximumBatchingWindowInSeconds"),
                 concurrency=maximum and whole(maximum, f"{where}.MaximumConcurrency"),
                 partial="ReportBatchItemFailures" in (p.get("FunctionResponseTypes") or []),
                 fifo=is_true(attributes.get("FifoQueue")),
@@ -90,7 +86,7 @@ def mappings(template: Template) -> tuple[list[Mapping], list[str]]:
 
 
 def _refusal(mapping: Mapping, function: Function) -> str:
-    """Say why AWS would not create a mapping; empty when it would."""
+    """Return why AWS refuses to create a mapping; "" if it does not."""
     size, window, concurrency = mapping.batch_size, mapping.window, mapping.concurrency
     late = f"the queue's VisibilityTimeout ({mapping.visibility}) is below the function's Timeout"
     for broken, reason in (
@@ -108,9 +104,9 @@ def _refusal(mapping: Mapping, function: Function) -> str:
 
 
 def failed(payload: str | None, messages: list[Message]) -> set[str]:
-    """Return the ids of the messages that a partial batch response does not let be deleted.
+    """Return the ids of the messages that a partial batch response keeps.
 
-    Nothing to read, no list, or an empty list means success. A response that is not JSON, or an
+    An empty response, no list, or an empty list means success. A response that is not JSON, or an
     identifier that is empty, null, unknown or under a wrong key, fails the whole batch.
     """
     ids = {m["MessageId"] for m in messages}
@@ -128,7 +124,7 @@ def _refuse(constant: str) -> None:
 
 
 def with_followers(failures: set[str], messages: list[Message]) -> set[str]:
-    """Return failed ids and those that follow one in its FIFO group, so that order holds."""
+    """Return failed ids and those that follow one in its FIFO group, to keep the order."""
     kept, groups = set(failures), set()
     for message in messages:
         group = message["Attributes"].get("MessageGroupId")
@@ -140,7 +136,7 @@ def with_followers(failures: set[str], messages: list[Message]) -> set[str]:
 
 
 def record(message: Message, arn: str) -> dict[str, Any]:
-    """Return a received message as the record that Lambda makes of it."""
+    """Return a received message as a record of Lambda's event."""
     made = {
         "messageId": message["MessageId"],
         "receiptHandle": message["ReceiptHandle"],
@@ -188,7 +184,7 @@ class Poller:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Receive nothing inside the `with`; entering waits for the receive that is under way."""
+        """Receive nothing inside the `with`; entering it waits for the current receive."""
         self._open.clear()
         with self._receiving:
             pass
@@ -199,7 +195,7 @@ class Poller:
 
     def _poll(self) -> None:
         while not self._closed:
-            # A sandbox first, and only then a message: what nobody can take stays in the queue.
+            # First a sandbox, then a message: without a sandbox, it stays in the queue.
             self._slots.acquire()
             self._runner.slots.acquire()
             messages: list[Message] = []
@@ -214,13 +210,12 @@ class Poller:
             else:
                 self._runner.slots.release()
                 self._slots.release()
-                time.sleep(0.05)  # another source of the same function gets its turn
+                time.sleep(0.05)  # another source of this function gets its turn
 
     def _collect(self) -> list[Message]:
-        """Receive a batch: at once what is there, or what comes within the window."""
+        """Receive a batch: what is there, and what comes within the window."""
         size, window = self.mapping.batch_size, self.mapping.window
-        # moto does not wake a long poll for a message whose visibility has just ended, nor for a
-        # FIFO group that has just become free.
+        # moto does not end a long poll when a message's visibility ends or a FIFO group is free.
         soon = self.mapping.fifo or time.monotonic() < self._hurry_until
         messages = self._receive(size, 0 if soon else _WAIT_SECONDS)
         end = time.monotonic() + window
@@ -232,13 +227,9 @@ class Poller:
         return messages
 
     def _receive(self, count: int, wait: int) -> list[Message]:
-        answer = self._sqs.receive_message(
-            QueueUrl=self._url,
-            MaxNumberOfMessages=min(count, _RECEIVE_LIMIT),
-            WaitTimeSeconds=wait,
-            AttributeNames=["All"],
-            MessageAttributeNames=["All"],
-        )
+        every = {"AttributeNames": ["All"], "MessageAttributeNames": ["All"]}
+        few = {"MaxNumberOfMessages": min(count, _RECEIVE_LIMIT), "WaitTimeSeconds": wait}
+        answer = self._sqs.receive_message(QueueUrl=self._url, **few, **every)
         return list(answer.get("Messages", []))
 
     def _deliver(self, messages: list[Message]) -> None:
@@ -247,12 +238,12 @@ class Poller:
             source = f"{self.mapping.queue} ({len(messages)})"
             self._settle(self._runner.invoke(event, source, reserved=True).result(), messages)
         except (BotoCoreError, ClientError):
-            pass  # what could not be deleted comes back
+            pass  # messages that were not deleted come back
         finally:
             self._slots.release()
 
     def _settle(self, invocation: Invocation, messages: list[Message]) -> None:
-        """Delete what succeeded; the rest comes back when its visibility ends."""
+        """Delete the messages that succeeded; the others come back when their visibility ends."""
         kept = failed(invocation.payload, messages) if self.mapping.partial else set()
         if invocation.error:
             kept = {m["MessageId"] for m in messages}

@@ -1,7 +1,7 @@
-"""Processes that end when they should: with everything they started, and with this one.
+"""Processes that end with everything they started, and with this one.
 
-Lambda ends a sandbox whole; here that takes a process group, a look at its descendants and, for
-the case that the laptop stack itself is killed, a guard process that outlives it for a moment.
+To end a sandbox as a whole takes its process group and its descendants. If the laptop stack itself
+is killed, a guard process outlives it for a moment and ends them.
 https://man7.org/linux/man-pages/man2/PR_SET_CHILD_SUBREAPER.2const.html
 """
 
@@ -11,26 +11,26 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 _PROC = Path("/proc")
 
 
 def patience(seconds: float) -> float:
-    """Return how long to wait for what takes so many seconds on a machine that is not overloaded.
+    """Return a timeout in seconds, prolonged on an overloaded machine.
 
-    Lambda gives a sandbox its own share of a processor; here, everything else runs beside it.
+    Lambda gives each sandbox its own share of a processor.
     """
     return seconds * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def descendants(pid: int) -> dict[int, str]:
     """Return the running descendants of a process: pid → command line."""
-    if (_PROC / "self" / "task").is_dir():
-        children, found = _children_linux(pid), {}
-    else:
+    if not (_PROC / "self" / "task").is_dir():
         return _descendants_ps(pid)
-    for child in children:
+    found = {}
+    for child in _children_linux(pid):
         with contextlib.suppress(OSError):
             state = (_PROC / str(child) / "stat").read_text().rpartition(")")[2].split()[0]
             command = (_PROC / str(child) / "cmdline").read_bytes().replace(b"\0", b" ")
@@ -79,10 +79,7 @@ def kill_tree(pid: int) -> None:
 
 
 class Guard:
-    """Kills what it was told of as soon as this process is gone, however it went.
-
-    Then it removes the folders, with what was written there.
-    """
+    """Kills processes, and removes folders, as soon as this process has ended in any way."""
 
     def __init__(self, *folders: str) -> None:
         self._process = subprocess.Popen(
@@ -92,24 +89,61 @@ class Guard:
         )
 
     def add(self, pid: int) -> None:
-        """Put a process (a group leader) under guard."""
+        """Put a process (a group leader) under this guard."""
         self._tell(f"+{pid}")
 
     def remove(self, pid: int) -> None:
-        """Take a process that has ended out of guard."""
+        """Forget a process that has ended."""
         self._tell(f"-{pid}")
 
     def close(self) -> None:
-        """End the guard; it kills what is still under it, and removes its folders."""
+        """End the guard; it kills the processes it knows, and removes its folders."""
         if self._process.stdin:
             self._process.stdin.close()
         self._process.wait()
 
     def _tell(self, line: str) -> None:
         if self._process.stdin:
-            # One write per line: threads need no lock, and a guard that is gone is no error.
+            # One write per line, so that threads need no lock. The guard may have ended.
             with contextlib.suppress(OSError, ValueError):
                 os.write(self._process.stdin.fileno(), f"{line}\n".encode())
+
+
+class Service:
+    """A script of this folder in a process of its own, which ends with this one."""
+
+    def __init__(
+        self, script: str, *arguments: object, environment: dict[str, str], sockets: list[int]
+    ) -> None:
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by the garbage collector
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", Path(__file__).with_name(script), *map(str, arguments)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=self._errors,
+            pass_fds=sockets,
+            env=environment,
+            start_new_session=True,
+        )
+        self.pid = self._process.pid
+        self._guard = Guard()
+        self._guard.add(self.pid)
+
+    def end(self, within: float = 0) -> str:
+        """Return why the process has ended, or ends within some seconds; "" while it runs."""
+        try:
+            code = self._process.wait(within)
+        except subprocess.TimeoutExpired:
+            return ""
+        self._errors.seek(0)
+        lines = self._errors.read().decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else f"exit code {code}"
+
+    def stop(self) -> None:
+        """End the process."""
+        kill_tree(self.pid)
+        self._process.wait()
+        self._guard.close()
 
 
 def _guard() -> None:

@@ -1,7 +1,7 @@
-"""Sandboxes: how Lambda runs a function, one event at a time, in a process of its own.
+"""Sandboxes: a function runs in a process of its own, one event at a time.
 
-Imitates the execution environment's life: init once, invoke, freeze until the next event (SIGSTOP),
-thaw, reuse warm, end at the timeout or after a crash.
+Imitates the life of Lambda's execution environment: init once, invoke, freeze until the next event
+(SIGSTOP), thaw, reuse, end at the timeout or after a crash.
 https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html
 """
 
@@ -34,14 +34,12 @@ _SETTLE_SECONDS = 2.0
 
 
 class InitError(Exception):
-    """A function does not start; the message is one line, `error` what an invocation returns."""
+    """A function does not start; the message is one line, `error` an invocation's error."""
 
     def __init__(self, function: Function, error: dict[str, Any]) -> None:
-        trace = "\n".join(error["stackTrace"])
-        frames = re.findall(
-            rf'File "{re.escape(str(function.code))}/([^"]+)",? [Ll]ine (\d+)', trace
-        )
-        where = f" ({frames[-1][0]}:{frames[-1][1]})" if frames else ""
+        own = rf'File "{re.escape(str(function.code))}/([^"]+)",? [Ll]ine (\d+)'
+        frames = re.findall(own, "\n".join(error["stackTrace"]))
+        where = f" ({':'.join(frames[-1])})" if frames else ""
         kind, message = error["errorType"], " ".join(error["errorMessage"].split())
         super().__init__(f"{function.name} does not start: {kind}: {message}{where}")
         self.error = error
@@ -49,7 +47,7 @@ class InitError(Exception):
 
 @dataclass
 class Invocation:
-    """One event handed to a function, and what came of it (`payload` is the JSON it returned)."""
+    """One event for a function, and the outcome (`payload` is the JSON it returned)."""
 
     function: str
     source: str
@@ -68,16 +66,12 @@ class Invocation:
 
 
 class Sandbox:
-    """One process that serves one function. Not thread-safe: whoever took it owns it."""
+    """One process that serves one function. Not thread-safe: one thread at a time owns it."""
 
     def __init__(
-        self,
-        function: Function,
-        environment: dict[str, str],
-        guard: Guard,
-        folder: str,
+        self, function: Function, environment: dict[str, str], guard: Guard, folder: str,
         log: Callable[[str, str], None],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.function = function
         self.state = "starting"
         self.invocations = 0
@@ -122,7 +116,7 @@ class Sandbox:
         raise InitError(self.function, json.loads(message["body"]) if message else error)
 
     def invoke(self, invocation: Invocation, event: str) -> bool:
-        """Run one event; fills `invocation` in. Returns whether the sandbox can go on."""
+        """Run one event and fill in `invocation`. Returns whether the sandbox can go on."""
         timeout, started = self.function.timeout, time.monotonic()
         self.invocations += 1
         request = {
@@ -157,7 +151,7 @@ class Sandbox:
         return message is not None
 
     def settle(self, invocation: Invocation) -> bool:
-        """Wait until the sandbox asks for its next event, freeze it, and list what it left over.
+        """Wait until the sandbox asks for its next event, freeze it, and list unfinished work.
 
         Returns whether it can be used again.
         """
@@ -204,34 +198,23 @@ class Sandbox:
         self._process.stdout.close()
 
     def _bury(self) -> None:
-        # A forked child could hold the socket open, and so hide that the sandbox is gone.
+        # A forked child can hold the socket open, which hides the end of the sandbox.
         self._process.wait()
         kill_tree(self.pid)
 
 
 @dataclass
 class Runner:
-    """All the sandboxes of one function.
-
-    Args:
-        function: what to run.
-        environment: of every sandbox.
-        limit: how many sandboxes may be busy at once.
-        reclaim: whether a sandbox is discarded after each response.
-        guard: ends the sandboxes if this process is killed.
-        folder: where each sandbox gets a /tmp of its own.
-        log: receives (function, line) for every line of output.
-        finished: receives every invocation once its sandbox has settled.
-    """
+    """All the sandboxes of one function."""
 
     function: Function
     environment: dict[str, str]
-    limit: int
-    reclaim: bool
-    guard: Guard
-    folder: str
-    log: Callable[[str, str], None]
-    finished: Callable[[Invocation], None]
+    limit: int  # of busy sandboxes
+    reclaim: bool  # discard each sandbox after its response
+    guard: Guard  # ends the sandboxes if this process is killed
+    folder: str  # holds each sandbox's /tmp
+    log: Callable[[str, str], None]  # receives (function, line) of output
+    finished: Callable[[Invocation], None]  # receives each invocation when its sandbox has settled
 
     def __post_init__(self) -> None:
         self.limit = min(self.limit, self.function.reserved or self.limit)
@@ -243,9 +226,9 @@ class Runner:
     def invoke(
         self, event: Any, source: str = "invoke", *, reserved: bool = False
     ) -> "Future[Invocation]":
-        """Hand an event to a sandbox; the result is there as soon as the function answers.
+        """Hand an event to a sandbox; the future has the outcome when the function answers.
 
-        With `reserved`, the caller has acquired one of `slots`; it is released here either way.
+        With `reserved`, the caller has acquired one of `slots`; it is released here.
         """
         future: Future[Invocation] = Future()
         invocation = Invocation(self.function.name, source)
@@ -254,7 +237,7 @@ class Runner:
         return future
 
     def kill_busy(self) -> int:
-        """Kill the sandboxes that are at work, as a failing host would; returns how many."""
+        """Kill the busy sandboxes, as a failing host does; return how many."""
         busy = self._in("busy")
         for sandbox in busy:
             kill_tree(sandbox.pid)
@@ -295,7 +278,7 @@ class Runner:
     def _take(self, invocation: Invocation) -> Sandbox:
         version = fingerprint(self.function.code)
         with self._changed:
-            # One that has just answered is about to be free: cheaper than a cold start.
+            # To wait for a sandbox that has just answered is cheaper than a cold start.
             self._changed.wait_for(lambda: self._in("frozen") or not self._in("settling"))
             stale = [s for s in self._in("frozen") if s.version != version]
             self.sandboxes = [s for s in self.sandboxes if s not in stale]
@@ -338,7 +321,7 @@ class Runner:
 
 
 def fingerprint(folder: Path) -> int:
-    """Return a number that changes with any file in a folder (hidden ones left out)."""
+    """Return a number that changes with any file in a folder, except hidden ones."""
     found = []
     for root, folders, names in os.walk(folder):
         folders[:] = [f for f in folders if f != "__pycache__" and not f.startswith(".")]
@@ -350,17 +333,16 @@ def fingerprint(folder: Path) -> int:
 
 
 def _environment(function: Function, tmp: str) -> dict[str, str]:
-    """Return what Lambda itself puts into the environment, and nothing of this machine's."""
+    """Return Lambda's own variables, and nothing of this machine's but PATH."""
     name = function.arn.rsplit(":", 1)[1]
-    calls = os.environ.get("LOCAL_CALLS")
+    given = {}
+    if calls := os.environ.get("LOCAL_CALLS"):
+        given["LOCAL_CALLS"] = os.path.abspath(calls)
+    if function.log_format == "JSON":
+        given |= {"AWS_LAMBDA_LOG_FORMAT": "JSON", "AWS_LAMBDA_LOG_LEVEL": function.log_level}
     return {
-        **({"LOCAL_CALLS": os.path.abspath(calls)} if calls else {}),
+        **given,
         "PATH": os.environ.get("PATH", os.defpath),
-        **(
-            {"AWS_LAMBDA_LOG_FORMAT": "JSON", "AWS_LAMBDA_LOG_LEVEL": function.log_level}
-            if function.log_format == "JSON"
-            else {}
-        ),
         "LANG": "en_US.UTF-8",
         "TZ": ":UTC",
         "TMPDIR": tmp,
@@ -376,6 +358,6 @@ def _environment(function: Function, tmp: str) -> dict[str, str]:
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_EC2_METADATA_DISABLED": "true",
-        # A second edit within one second would otherwise find the first one's bytecode.
+        # Otherwise, of two edits within a second the first one's bytecode would run.
         "PYTHONDONTWRITEBYTECODE": "1",
     }

@@ -1,6 +1,6 @@
-"""An HTTP server for what speaks HTTP here: every method alike, and no word about it.
+"""An HTTP server that hands every request, whatever its method, to one function.
 
-Head and body of an answer leave in one packet; separate ones cost 40 ms a request.
+Head and body of an answer leave in one packet; separate packets cost 40 ms a request.
 https://datatracker.ietf.org/doc/html/rfc9112
 """
 
@@ -17,43 +17,40 @@ BODY_LIMIT = 10 * 1024 * 1024  # bytes, of a request to API Gateway
 
 Headers = list[tuple[str, str]]
 Answer = tuple[int, Headers, bytes]
+Respond = Callable[[str, str, Message, bytes | None], Answer]
+"""Answers (method, target of the request line, headers, body); the body is None if too large."""
 
 
 class Server(ThreadingHTTPServer):
-    """A server that does not listen before `serve_forever`. Raises OSError for a port in use."""
+    """A server that answers after `serve_forever`. Raises OSError for a port in use."""
 
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, respond: Respond) -> None:
+        self.answer = respond
         super().__init__((host, port), _Handler)
 
-    def respond(self, method: str, target: str, headers: Message, body: bytes | None) -> Answer:
-        """Answer one request; `target` is what the request line names, `body` None if too large."""
-        raise NotImplementedError
-
     def server_bind(self) -> None:
-        """Bind without looking the host's name up, which can take seconds."""
+        """Bind without a DNS lookup of the host's name, which can take seconds."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Stay quiet about clients that went away."""
+        """Ignore clients that went away."""
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One connection."""
-
     protocol_version = "HTTP/1.1"
     wbufsize = -1
     disable_nagle_algorithm = True
     server: Server
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def __getattr__(self, name: str) -> Callable[[], None]:
-        if name.startswith("do_"):  # every method is served alike
+        if name.startswith("do_"):
             return self._serve
         raise AttributeError(name)
 
@@ -63,12 +60,12 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             body = self._read_body()
-        except (ValueError, OSError):  # of no length, or cut short
+        except (ValueError, OSError):  # its length is missing or wrong
             self.send_error(400)
             return
-        if body is None:  # it is left unread
+        if body is None:  # the rest stays unread
             self.close_connection = True
-        self._send(self.server.respond(self.command, self.path, self.headers, body))
+        self._send(*self.server.answer(self.command, self.path, self.headers, body))
 
     def _read_body(self) -> bytes | None:
         stream: Any = self.rfile
@@ -84,8 +81,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise ValueError("the body is cut short")
         return body if len(body) <= BODY_LIMIT else None
 
-    def _send(self, result: Answer) -> None:
-        status, headers, content = result
+    def _send(self, status: int, headers: Headers, content: bytes) -> None:
         self.send_response_only(status)
         for name, value in (*headers, ("date", self.date_time_string())):
             self.send_header(name, value)

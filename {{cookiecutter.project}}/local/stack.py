@@ -1,6 +1,6 @@
-"""The whole stack on this machine: emulated AWS, sandboxes, HTTP front and pollers, together.
+"""The whole stack on this machine: emulated AWS, sandboxes, HTTP front and pollers.
 
-Imitates a deployed stack as its users meet it; each module names its part of AWS.
+Each module's docstring names the part of AWS that it imitates.
 """
 
 import base64
@@ -31,12 +31,10 @@ from .template import FUNCTION, QUEUE, Template, TemplateError
 __all__ = ["InitError", "Stack", "TemplateError"]
 
 _PAGE = Path(__file__).with_name("page.html")
+_POLICY = "default-src 'self' 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
 _PAGE_HEADERS = [
     ("cache-control", "no-store"),
-    (
-        "content-security-policy",
-        "default-src 'self' 'unsafe-inline'; img-src data:; frame-ancestors 'none'",
-    ),
+    ("content-security-policy", _POLICY),
     ("x-content-type-options", "nosniff"),
 ]
 _DURABLE_PACKAGE = "aws-durable-execution-sdk-python-testing"
@@ -112,7 +110,7 @@ class Stack:
             taken = "is taken; end what listens there, or choose another one: --port"
             why = taken if error.errno == errno.EADDRINUSE else f"cannot be used: {error.strerror}"
             raise TemplateError(f"port {port} {why}") from None
-        defer = self._closing.callback  # what is deferred last ends first
+        defer = self._closing.callback  # closes in reverse order
         defer(front.server_close)
         self.routes, self.url = front.routes, f"http://{LOOPBACK}:{front.server_port}"
         self.unsupported = [*self.template.unsupported(), *front.unsupported, *unsupported]
@@ -144,22 +142,22 @@ class Stack:
         self._ready = True
 
     def check(self) -> None:
-        """Raise TemplateError, one line, if a part that holds jobs has ended by itself."""
+        """Raise TemplateError, one line, if an emulator has ended by itself."""
         self.aws.check()
         if self.durable:
             self.durable.check()
 
     def invoke(self, function: str, event: Any) -> Invocation:
-        """Run one event on a function and wait for what comes of it."""
+        """Run one event on a function and wait for its end."""
         return self.runners[function].invoke(event).result()
 
     def kill(self, function: str) -> int:
-        """Kill a function's busy sandboxes, as a failing host would; returns how many."""
+        """Kill a function's busy sandboxes, as a failing host does; return how many."""
         return self.runners[function].kill_busy()
 
     @contextmanager
     def paused(self, function: str) -> Iterator[None]:
-        """Leave the function's queues alone inside the `with`."""
+        """Receive nothing from the function's queues inside the `with`."""
         with ExitStack() as pauses:
             for poller in self.pollers:
                 if poller.mapping.function == function:
@@ -178,7 +176,7 @@ class Stack:
         return sorted(items, key=lambda item: str(item.get("created_at", "")), reverse=True)
 
     def queues(self) -> list[dict[str, Any]]:
-        """Return each queue with its depth, and whether a redrive policy names it."""
+        """Return each queue with its depth, and whether it is a dead-letter queue."""
         declared = self.aws.template.resolved(QUEUE)
         policies = [q.get("RedrivePolicy") or {} for q in declared.values()]
         targets = {p.get("deadLetterTargetArn") for p in policies}
@@ -198,33 +196,27 @@ class Stack:
         """Look at the messages in dead-letter queues; each look counts as one more receive."""
         sqs, found = self.aws.client("sqs"), []
         for queue in (q["name"] for q in self.queues() if q["dead_letter"]):
-            url, seen = self.aws.queue_url(queue), []
+            at, seen = {"QueueUrl": self.aws.queue_url(queue)}, []
             look = {"MaxNumberOfMessages": 10, "VisibilityTimeout": 10, "AttributeNames": ["All"]}
-            while messages := sqs.receive_message(QueueUrl=url, **look).get("Messages"):
+            while messages := sqs.receive_message(**at, **look).get("Messages"):
                 seen += messages
             for m in seen:
-                handle = m["ReceiptHandle"]
-                sqs.change_message_visibility(
-                    QueueUrl=url, ReceiptHandle=handle, VisibilityTimeout=0
-                )
+                again = {"ReceiptHandle": m["ReceiptHandle"], "VisibilityTimeout": 0}
+                sqs.change_message_visibility(**at, **again)
                 received = int(m["Attributes"]["ApproximateReceiveCount"])
                 found.append({"queue": queue, "received": received, "body": m["Body"]})
         return found
 
     def state(self) -> dict[str, Any]:
         """Return everything that the page shows."""
+        functions = {name: list(runner.sandboxes) for name, runner in self.runners.items()}
         shown = ("pid", "state", "invocations")
-        functions = [
-            {
-                "name": name,
-                "limit": runner.limit,
-                "sandboxes": [{k: getattr(s, k) for k in shown} for s in list(runner.sandboxes)],
-            }
-            for name, runner in self.runners.items()
-        ]
         return {
             "project": self.project.name,
-            "functions": functions,
+            "functions": [
+                {"name": name, "sandboxes": [{k: getattr(s, k) for k in shown} for s in sandboxes]}
+                for name, sandboxes in functions.items()
+            ],
             "queues": self.queues(),
             "jobs": self.jobs()[:_SHOWN],
             "executions": self.durable.state() if self.durable else [],
@@ -236,8 +228,8 @@ class Stack:
     def _local(self, target: str) -> Answer:
         path = urlsplit(target).path.rstrip("/")
         if path == "/_local":
-            kind = ("content-type", "text/html; charset=utf-8")
-            return 200, [*_PAGE_HEADERS, kind], _PAGE.read_bytes()
+            html = ("content-type", "text/html; charset=utf-8")
+            return 200, [*_PAGE_HEADERS, html], _PAGE.read_bytes()
         views = {"state": self.state, "jobs": self.jobs, "dead-letters": self.dead_letters}
         view = views.get(path.removeprefix("/_local/"))
         if view is None:
@@ -275,7 +267,7 @@ class Stack:
 
 
 def _durable(stack: Stack, host: str, skip_time: bool) -> Any:
-    """Return what durable functions run on, if the template has such."""
+    """Return what runs durable functions, if the template has any."""
     functions = [raw for _, _, raw in stack.template.resources(FUNCTION)]
     merged = [stack.template.with_globals("Function", raw) for raw in functions]
     if not any("DurableConfig" in properties for properties in merged):
@@ -285,14 +277,14 @@ def _durable(stack: Stack, host: str, skip_time: bool) -> Any:
             f"template.yaml has a durable function, which needs {_DURABLE_PACKAGE}."
             " Add it to requirements-dev.txt and run `make setup`."
         )
-    from .durable import Durable  # late: its imports take time that other projects need not spend
+    from .durable import Durable  # late, so that other projects start sooner
 
     shared = (stack.template, stack.aws, stack.runners)
     return Durable(*shared, host=host, skip_time=skip_time, log=stack._event)
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON lacks, in what it has; binary attributes in base64."""
+    """Return a value that JSON lacks in JSON's terms; binary attributes in base64."""
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, set):

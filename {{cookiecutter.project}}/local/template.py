@@ -1,7 +1,7 @@
 """template.yaml as CloudFormation and SAM read it, resolved for the laptop.
 
-Imitates what gives a template its values: parameters, mappings, conditions, intrinsic functions,
-pseudo parameters and SAM's Globals. What it does not know, it names (`Template.unsupported`).
+Imitates parameters, mappings, conditions, intrinsic functions, pseudo parameters and SAM's Globals.
+`Template.unsupported` names everything else.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/intrinsic-function-reference.html
 https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/sam-specification-template-anatomy-globals.html
 """
@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -28,7 +29,7 @@ FUNCTION = "AWS::Serverless::Function"
 HTTP_API = "AWS::Serverless::HttpApi"
 _SUPPORTED = (*TABLES, QUEUE, TOPIC, SUBSCRIPTION, BUCKET, FUNCTION, HTTP_API)
 
-# What changes nothing here because nothing here is watched, guarded or billed.
+# Only AWS needs these: here nothing is watched, guarded or billed.
 _WITHOUT_EFFECT = (
     "AWS::Logs::", "AWS::CloudWatch::", "AWS::IAM::", "AWS::KMS::", "AWS::Lambda::Permission",
     "AWS::SQS::QueuePolicy", "AWS::SNS::TopicPolicy", "AWS::S3::BucketPolicy",
@@ -39,7 +40,7 @@ _FUNCTION_PROPERTIES = {
     "CodeUri", "Environment", "Events", "FunctionName", "Handler", "LoggingConfig", "MemorySize",
     "ReservedConcurrentExecutions", "Runtime", "Timeout",
 }  # fmt: skip
-_HARMLESS = {  # properties of a function that would change nothing of what it does here
+_HARMLESS = {  # properties that change nothing of what a function does here
     "Architectures", "Description", "EphemeralStorage", "KmsKeyArn", "PermissionsBoundary",
     "Policies", "PropagateTags", "RecursiveLoop", "Role", "RolePath", "RuntimeManagementConfig",
     "Tags", "Tracing",
@@ -48,7 +49,7 @@ _TABLE_PROPERTIES = {
     "AttributeDefinitions", "GlobalSecondaryIndexes", "KeySchema", "LocalSecondaryIndexes",
     "PrimaryKey", "TableName",
 }  # fmt: skip
-_EFFECTIVE = {  # what is imitated of each type; `Template.ignored` names the rest
+_EFFECTIVE = {  # the imitated properties of each type; `Template.ignored` names the others
     FUNCTION: _FUNCTION_PROPERTIES,
     **dict.fromkeys(TABLES, _TABLE_PROPERTIES),
     QUEUE: {
@@ -60,7 +61,7 @@ _EFFECTIVE = {  # what is imitated of each type; `Template.ignored` names the re
     BUCKET: {"BucketName"},
     HTTP_API: {"Auth", "CorsConfiguration"},
 }  # fmt: skip
-_DURABLE = {  # what local/durable.py serves
+_DURABLE = {  # properties of durable functions, for durable.py
     "AutoPublishAlias", "AutoPublishAliasAllProperties", "DeadLetterQueue", "DurableConfig",
     "VersionDescription",
 }  # fmt: skip
@@ -81,18 +82,18 @@ class TemplateError(Exception):
     """The template cannot be used; the message is one line that says why and what to do."""
 
 
-# A loader of its own, since tags are registered on the class.
+# Tags are registered on the class, so this needs its own.
 _Loader: Any = type("_Loader", (yaml.SafeLoader,), {})
 
 
 def _short_form(loader: Any, suffix: str, node: yaml.Node) -> dict[str, Any]:
     """Read CloudFormation's short forms: `!Ref X` is `{"Ref": "X"}`."""
-    construct = {
-        yaml.ScalarNode: loader.construct_scalar,
-        yaml.SequenceNode: lambda n: loader.construct_sequence(n, deep=True),
-        yaml.MappingNode: lambda n: loader.construct_mapping(n, deep=True),
-    }[type(node)]
-    return {suffix if suffix in ("Ref", "Condition") else f"Fn::{suffix}": construct(node)}
+    if isinstance(node, yaml.ScalarNode):
+        value = loader.construct_scalar(node)
+    else:
+        kind = "sequence" if isinstance(node, yaml.SequenceNode) else "mapping"
+        value = getattr(loader, f"construct_{kind}")(node, deep=True)
+    return {suffix if suffix in ("Ref", "Condition") else f"Fn::{suffix}": value}
 
 
 _Loader.add_multi_constructor("!", _short_form)
@@ -100,10 +101,10 @@ _Loader.add_multi_constructor("!", _short_form)
 
 @dataclass(frozen=True)
 class Function:
-    """One function of the template, its Globals merged in and everything resolved.
+    """One function of the template, with Globals merged in and everything resolved.
 
     `timeout` is in seconds, `memory` in MB; `reserved` is ReservedConcurrentExecutions;
-    `declared` names all the template's variables, also those that resolve to nothing.
+    `declared` names all variables, also those without a value.
     """
 
     name: str
@@ -136,10 +137,9 @@ class Template:
 
     @classmethod
     def load(cls, path: str | Path, parameters: Mapping[str, str] | None = None) -> "Template":
-        """Read a template and give its parameters their values.
+        """Read a template and check its parameters as CloudFormation does.
 
-        Raises `TemplateError` for a file that is not a template, an unknown parameter, or a value
-        that CloudFormation would refuse.
+        Raises `TemplateError`.
         """
         path, given = Path(path), parameters or {}
         try:
@@ -161,11 +161,11 @@ class Template:
         return cls(path, document, checked)
 
     def at(self, endpoint: str) -> "Template":
-        """Return the same template for an emulator at `endpoint` (queue URLs hold it)."""
+        """Return the same template for an emulator at `endpoint`, which queue URLs contain."""
         return replace(self, endpoint=endpoint.rstrip("/"))
 
     def resources(self, *types: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Yield (logical id, type, unresolved properties) of those that their conditions allow."""
+        """Yield (logical id, type, unresolved properties) where the resource's condition holds."""
         for logical_id, resource in self.document["Resources"].items():
             if not isinstance(resource, dict) or "Type" not in resource:
                 raise TemplateError(f"{self.path}: resource {logical_id} has no Type")
@@ -222,9 +222,9 @@ class Template:
         return f"{self.endpoint}/{ACCOUNT}/{self.name(logical_id)}"
 
     def resolve(self, value: Any) -> Any:
-        """Return `value` with every intrinsic function replaced by what it stands for.
+        """Return `value` with its intrinsic functions evaluated.
 
-        Raises `TemplateError` for a reference to nothing and for functions that need an account.
+        Raises `TemplateError` for an unknown name and for functions that need an account.
         """
         if isinstance(value, list):
             return [r for r in map(self.resolve, value) if r is not _NO_VALUE]
@@ -238,7 +238,7 @@ class Template:
         return {k: v for k, v in every.items() if v is not _NO_VALUE}
 
     def unsupported(self) -> list[str]:
-        """Name everything in the template that would act on AWS and does not act here."""
+        """Name everything in the template that acts on AWS and not here."""
         found = []
         for name, kind, raw in self.resources():
             if kind == FUNCTION:
@@ -269,7 +269,7 @@ class Template:
         return found
 
     def without_effect(self) -> dict[str, int]:
-        """Count what is in the template for AWS's sake alone, by type."""
+        """Count the resources that only AWS needs, by type."""
         kinds = [kind for _, kind, _ in self.resources() if kind.startswith(_WITHOUT_EFFECT)]
         return dict(Counter(kind.rpartition("::")[2] for kind in kinds))
 
@@ -292,10 +292,7 @@ class Template:
             return True
 
     def whole(self, value: Any, where: str) -> int:
-        """Return a whole number.
-
-        Raises `TemplateError`, which names the parameter that the value came from.
-        """
+        """Return a whole number. Raises `TemplateError`, which names the value's parameter."""
         if re.fullmatch(r"-?\d+", text(value)):
             return int(text(value))
         names = [name for name, given in self.parameters.items() if text(given) == text(value)]
@@ -358,8 +355,7 @@ class Template:
             case "Condition":
                 return self._condition(argument)
             case "Fn::Equals":
-                left, right = self.resolve(argument)
-                return text(left) == text(right)
+                return len(set(map(text, self.resolve(argument)))) == 1
             case "Fn::Not":
                 return not self._condition(argument[0])
             case "Fn::And" | "Fn::Or":
@@ -388,38 +384,32 @@ class Template:
         return f"{logical_id}.{attribute}"  # as SAM CLI leaves what only AWS knows
 
     def _intrinsic(self, name: str, argument: Any) -> Any:
-        value: Any
+        if name == "Ref":
+            return self._ref(argument)
+        if name == "Fn::If":  # the other branch may have no value
+            return self.resolve(argument[1 if self._condition(argument[0]) else 2])
+        if name in ("Fn::Equals", "Fn::Not", "Fn::And", "Fn::Or"):
+            return self._condition({name: argument})
+        plain = self.resolve(argument)
+        listed = [plain] if isinstance(plain, str) else plain
         match name:
-            case "Ref":
-                value = self._ref(argument)
             case "Fn::GetAtt":
-                parts = argument.split(".", 1) if isinstance(argument, str) else argument
-                value = self._attribute(*parts)
-            case "Fn::If":
-                value = self.resolve(argument[1 if self._condition(argument[0]) else 2])
+                return self._attribute(*(plain.split(".", 1) if plain is not listed else plain))
             case "Fn::Sub":
-                pattern, extra = (argument, {}) if isinstance(argument, str) else argument
-                value = self._substitute(pattern, self.resolve(extra))
+                return self._substitute(*listed)
             case "Fn::FindInMap":
-                value = self._find_in_map(*map(text, self.resolve(argument)[:3]))
+                return self._find_in_map(*map(text, plain[:3]))
             case "Fn::Join":
-                separator, items = self.resolve(argument)
-                value = str(separator).join(map(text, items))
+                return str(plain[0]).join(map(text, plain[1]))
             case "Fn::Select":
-                index, items = self.resolve(argument)
-                value = items[int(index)]
+                return plain[1][int(plain[0])]
             case "Fn::Split":
-                separator, whole = self.resolve(argument)
-                value = whole.split(separator)
+                return plain[1].split(plain[0])
             case "Fn::Base64":
-                value = base64.b64encode(text(self.resolve(argument)).encode()).decode()
-            case "Fn::Equals" | "Fn::Not" | "Fn::And" | "Fn::Or":
-                value = self._condition({name: argument})
-            case _:
-                raise TemplateError(f"{self.path}: {name} is not supported here")
-        return value
+                return base64.b64encode(text(plain).encode()).decode()
+        raise TemplateError(f"{self.path}: {name} is not supported here")
 
-    def _substitute(self, pattern: str, extra: dict[str, Any]) -> str:
+    def _substitute(self, pattern: str, extra: Mapping[str, Any] = MappingProxyType({})) -> str:
         def value(match: re.Match[str]) -> str:
             name = match[1]
             if name.startswith("!"):
@@ -439,17 +429,17 @@ class Template:
 
 
 def text(value: Any) -> str:
-    """Return a scalar as CloudFormation writes it: booleans in lower case."""
+    """Return a scalar as CloudFormation writes it, with booleans in lower case."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def is_true(value: Any) -> bool:
-    """Tell whether a property says true, as a boolean or as text."""
+    """Tell whether a property is true, as a boolean or as text."""
     return text(value).lower() == "true"
 
 
 def _merge(base: Any, extra: Any) -> Any:
-    """Merge as SAM does: maps key by key, lists by adding, anything else by replacing."""
+    """Merge as SAM does: maps by key, lists end to end; other values replace."""
     if isinstance(base, dict) and isinstance(extra, dict):
         both = {k: _merge(base[k], v) if k in base else v for k, v in extra.items()}
         return {**base, **both}
@@ -457,21 +447,21 @@ def _merge(base: Any, extra: Any) -> Any:
 
 
 def _checked(name: str, declaration: dict[str, Any], value: str) -> Any:
-    """Return a parameter's value, or raise what CloudFormation would refuse it for."""
+    """Return a parameter's value. Raises `TemplateError` where CloudFormation refuses it."""
     kind = str(declaration.get("Type", "String"))
     numeric = re.fullmatch(r"-?\d+(\.\d+)?", value)
-    number = float(value) if kind == "Number" and numeric else None
+    number = float(value) if kind == "Number" and numeric else 0.0
     allowed = [text(v) for v in declaration.get("AllowedValues") or [value]]
-    pattern = declaration.get("AllowedPattern", "(?s).*")
     limits = {key: float(declaration[key]) for key in declaration if key.startswith(("Min", "Max"))}
     for broken, reason in (
         (value not in allowed, f"be one of {', '.join(allowed)}"),
         (kind == "Number" and not numeric, "be a number"),
-        (number is not None and number < limits.get("MinValue", number), "be at least {MinValue}"),
-        (number is not None and number > limits.get("MaxValue", number), "be at most {MaxValue}"),
+        (number < limits.get("MinValue", number), "be at least {MinValue}"),
+        (number > limits.get("MaxValue", number), "be at most {MaxValue}"),
         (len(value) < limits.get("MinLength", 0), "have at least {MinLength} characters"),
         (len(value) > limits.get("MaxLength", len(value)), "have at most {MaxLength} characters"),
-        (not re.fullmatch(pattern, value), "match {AllowedPattern}"),
+        (not re.fullmatch(declaration.get("AllowedPattern", "(?s).*"), value),
+         "match {AllowedPattern}"),
     ):  # fmt: skip
         if broken:
             rule = "must " + reason.format_map(declaration)

@@ -158,7 +158,7 @@ FOREIGN = {
     "python-uv",  # of SAM CLI
     *("TIMED_OUT", "processing", "getStatus", "submit"),  # of what the kit is compared with
     *('{"job_id": …}', "{% include … %}", "${…}", "{{resolve:…}}"),  # shortened
-    "{% if cookiecutter.worker == 'ENGINE' %}waiting.py{% endif %}",  # ENGINE stands for a name
+    "{% if cookiecutter.worker == 'ENGINE' %}executions.py{% endif %}",  # ENGINE stands for a name
 }
 COMMAND = re.compile(r"(make|sam|aws|cruft|pipx|cookiecutter|\S*python|pip|git)(?=\s)")
 
@@ -457,7 +457,7 @@ def drawn_stack(project: BakedProject) -> set[tuple[str, str, str]]:
 def life(project: BakedProject) -> set[tuple[str, str, str]]:
     """The transitions that this project's code makes, from the acceptance of a job on."""
     code = (
-        "import json, jobs.job as j; print(json.dumps([{n: [t.sources, t.target] for n, t in"
+        "import json, jobs.lifecycle as j; print(json.dumps([{n: [t.sources, t.target] for n, t in"
         " vars(j).items() if isinstance(t, j.Transition)}, sorted(j.TERMINAL)]))"
     )
     done = subprocess.run(
@@ -495,7 +495,7 @@ def transitions_made(project: BakedProject) -> set[str]:
         for method in nodes
         if isinstance(method, ast.FunctionDef) and method.name in called
         for node in ast.walk(method)
-        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "life"
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "lifecycle"
     }
 
 
@@ -856,7 +856,7 @@ def test_sizes_are_those_of_the_code(project: BakedProject) -> None:
 
     for name, figure, told in (
         ("web/body", "MAX_BYTES = 200_000", "200,000"),
-        ("jobs/store", "MAX_RESULT_BYTES = 100_000", "100,000"),
+        ("jobs/result", "MAX_RESULT_BYTES = 100_000", "100,000"),
         ("jobs/job", "MAX_HISTORY = 1_000", "1,000"),
     ):
         assert figure in project.read(f"src/{name}.py")

@@ -17,14 +17,14 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from failure_reason import failure_reason
 from jobs import Status
+from jobs.attempts import AttemptStore
 from jobs.metrics import Metric, count
 from jobs.notification import announce
 from jobs.once import note_deadline
 from jobs.reference import Reference
-from jobs.store import JobStore
 
 logger = Logger()
-store = JobStore()
+store = AttemptStore()
 processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
 
 
@@ -56,7 +56,7 @@ def _settle(reference: Reference) -> None:
     if job is None:
         raise LookupError("there is no such job")
     if not job.status.terminal:
-        if job.belongs_elsewhere(reference.retry_of, reference.ticket):
+        if job.belongs_elsewhere(reference):
             logger.info("message dropped: another message has the job")
             return
         job = store.give_up(job, failure_reason(job))

@@ -12,8 +12,8 @@ from aws_durable_execution_sdk_python import DurableContext
 from aws_durable_execution_sdk_python.config import Duration
 
 from jobs import PermanentError
+from jobs.attempts import EXECUTION_TIMEOUT
 from jobs.context import JobContext
-from jobs.waiting import EXECUTION_TIMEOUT
 
 LONGEST = EXECUTION_TIMEOUT - 3600
 """The longest wait in seconds. It leaves an hour for the reminder itself."""

@@ -5,16 +5,16 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from jobs import Job, Status
+from jobs.attempts import AttemptStore
 from jobs.canonical import canonical
 from jobs.reference import Reference
 from jobs.settings import client, required
 from jobs.table import ConditionFailed
-from jobs.waiting import WaitingStore
 
 WORKER = required("WORKER_FUNCTION")
 """Name of the worker with its alias: an execution stays on the version that it began on."""
 
-_store = WaitingStore()
+_store = AttemptStore()
 _lambda = client("lambda")
 
 

@@ -53,12 +53,12 @@ from aws_lambda_powertools.utilities.idempotency.exceptions import (
 from botocore.exceptions import BotoCoreError, ClientError
 
 from jobs import Job, JobCancelled, PermanentError
+from jobs.attempts import AttemptStore
 from jobs.context import JobContext
 from jobs.failure import stand_in, telling, type_name
 from jobs.metrics import Metric, count
 from jobs.settings import required_int
 from jobs.table import ConditionFailed
-from jobs.waiting import WaitingStore
 
 MAX_STEP_RESULT = 256 * 1024
 """Bytes. https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
@@ -164,7 +164,7 @@ class _Bounded(SerDes[Any]):
 class JobDurableContext:
     """A durable context of the job's main line, or of a child context of it."""
 
-    def __init__(self, context: DurableContext, job: JobContext, store: WaitingStore) -> None:
+    def __init__(self, context: DurableContext, job: JobContext, store: AttemptStore) -> None:
         self._context = context
         self._job = job
         self._store = store

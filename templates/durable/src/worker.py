@@ -31,6 +31,7 @@ from durable_context import (
     original,
 )
 from jobs import Job, JobCancelled, PermanentError, Status
+from jobs.attempts import AttemptStore
 from jobs.context import JobContext
 from jobs.failure import telling
 from jobs.metrics import Metric, count, count_ended
@@ -38,10 +39,9 @@ from jobs.notification import announce
 from jobs.once import note_deadline
 from jobs.reference import Reference
 from jobs.table import ConditionFailed
-from jobs.waiting import WaitingStore
 
 logger = Logger()
-store = WaitingStore()
+store = AttemptStore()
 
 _sdk = logging.getLogger("aws_durable_execution_sdk_python")
 _sdk.handlers, _sdk.propagate = [logger.registered_handler], False  # so that it tells the job, too

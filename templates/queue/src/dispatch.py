@@ -6,15 +6,15 @@ from uuid import uuid4
 from botocore.exceptions import BotoCoreError, ClientError
 
 from jobs import Job, Status
-from jobs.job import now
+from jobs.attempts import AttemptStore
 from jobs.reference import Reference
 from jobs.settings import client, required
-from jobs.store import JobStore
+from jobs.times import now
 
 QUEUE_URL = required("JOBS_QUEUE_URL")
 
 _sqs = client("sqs")
-_store = JobStore()
+_store = AttemptStore()
 
 
 class NotHandedOver(Exception):

@@ -26,16 +26,17 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 import work
 from jobs import Job, JobCancelled, PermanentError, Status
+from jobs.attempts import AttemptStore
 from jobs.context import JobContext
 from jobs.failure import telling
-from jobs.job import milliseconds, now
+from jobs.job import milliseconds
 from jobs.metrics import Metric, count, count_ended
 from jobs.notification import announce
 from jobs.once import note_deadline
 from jobs.reference import Reference
 from jobs.settings import client, required, required_int
-from jobs.store import JobStore
 from jobs.table import ConditionFailed
+from jobs.times import now
 
 QUEUE_URL = required("JOBS_QUEUE_URL")
 MAX_ATTEMPTS = required_int("MAX_ATTEMPTS", minimum=1)
@@ -45,7 +46,7 @@ CLOCK_SKEW_MS = 60_000
 """How far the clocks of two sandboxes may differ before leases overlap."""
 
 logger = Logger()
-store = JobStore()
+store = AttemptStore()
 processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
 _sqs = client("sqs")
 
@@ -165,7 +166,7 @@ def _not_claimed(job: Job | None, reference: Reference) -> Job | None:
     if job.status.terminal:
         logger.info("nothing to do", extra={"status": job.status})
         return job
-    if job.belongs_elsewhere(reference.retry_of, reference.ticket):
+    if job.belongs_elsewhere(reference):
         logger.info("message dropped: another message has the job")
         return None
     if job.leased(now()):

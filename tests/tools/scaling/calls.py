@@ -29,7 +29,7 @@ def size(value: Any) -> int:
     return {"S": len(str(content).encode()), "N": len(str(content)) // 2 + 1}.get(kind, 1)
 
 
-def test_calls_of_a_job(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_of_a_job(receiver: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Post a job whose work is one step that does nothing, run it, and ask for it once."""
     calls: Counter[str] = Counter()
     sizes: list[int] = []
@@ -61,18 +61,18 @@ def test_calls_of_a_job(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         "post": count(lambda: job_ids.append(client.post(samples.HAPPY).body["job_id"]))
     }
     engine_of = run_durably if DURABLE else run_queued
-    told |= engine_of(given.stored(job_ids[0]), engine, monkeypatch, count)
+    told |= engine_of(given.stored(job_ids[0]), receiver, monkeypatch, count)
     told["get"] = count(lambda: client.get(job_ids[0]))
     assert given.stored(job_ids[0]).status == "completed"
     data = len(json.dumps(samples.HAPPY)) + len("{}")
     print("CALLS", json.dumps({**told, "items": sizes, "data": data}))
 
 
-def run_queued(job: Any, engine: Any, monkeypatch: pytest.MonkeyPatch, count: Any) -> Any:
+def run_queued(job: Any, receiver: Any, monkeypatch: pytest.MonkeyPatch, count: Any) -> Any:
     """Deliver the job's message to the worker; receive and delete are the mapping's."""
     from tests.unit.queues import Queue
 
-    (reference,) = engine.handed_over()
+    (reference,) = receiver.handed_over()
     queue, told = Queue("JobsQueue"), {}
     monkeypatch.setattr(worker, "QUEUE_URL", queue.url)
     queue.send(json.dumps(reference))
@@ -86,7 +86,7 @@ def run_queued(job: Any, engine: Any, monkeypatch: pytest.MonkeyPatch, count: An
     return told
 
 
-def run_durably(job: Any, engine: Any, monkeypatch: pytest.MonkeyPatch, count: Any) -> Any:
+def run_durably(job: Any, receiver: Any, monkeypatch: pytest.MonkeyPatch, count: Any) -> Any:
     """Run the job's execution; tell also its operations and how often it saved some."""
     from aws_durable_execution_sdk_python_testing.checkpoint.processor import CheckpointProcessor
 

@@ -1,8 +1,10 @@
 """The job: what it is, how it is stored, and what may happen to it.
 
-Nothing in this package knows of HTTP, of queues or of durable functions.
+This package knows nothing of HTTP, and calls nothing that delivers or runs jobs.
 """
 
-from jobs.job import Job, JobCancelled, PermanentError, Status
+from jobs.exceptions import JobCancelled, PermanentError
+from jobs.job import Job
+from jobs.lifecycle import Status
 
 __all__ = ["Job", "JobCancelled", "PermanentError", "Status"]

@@ -6,9 +6,9 @@ from dataclasses import replace
 from operator import index
 from typing import Any
 
+from jobs.attempts import AttemptStore
 from jobs.job import Job
 from jobs.once import once
-from jobs.store import JobStore
 
 MAX_MESSAGE = 500
 MAX_AMOUNT = 2**53 - 1
@@ -23,7 +23,7 @@ class JobContext:
     `jobs.table.ConditionFailed`. Do not catch it: the old attempt can change nothing any more.
     """
 
-    def __init__(self, job: Job, store: JobStore, remaining_ms: Callable[[], int]) -> None:
+    def __init__(self, job: Job, store: AttemptStore, remaining_ms: Callable[[], int]) -> None:
         self.job = job
         """The job as claimed, with the latest progress."""
         self._store = store

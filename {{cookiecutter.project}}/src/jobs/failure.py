@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from jobs.job import JobCancelled, PermanentError
+from jobs.exceptions import JobCancelled, PermanentError
 from jobs.table import ConditionFailed
 
 MAX_MESSAGE = 2_000

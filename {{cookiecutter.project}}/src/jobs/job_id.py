@@ -13,9 +13,8 @@ _JOB_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 def job_id_for(owner: str, key: str | None) -> str:
     """Return the id of a job that `owner` asks for.
 
-    With a key, the id depends on owner and key alone: a crash between two writes cannot make two
-    jobs of one key. It also depends on the table, because the stacks of one account share the names
-    of durable executions.
+    With a key, the id depends only on table, owner and key: a crash between two writes cannot make
+    two jobs of one key. Stacks in one account, which have different tables, share no ids.
     """
     if key is None:
         return str(uuid.uuid4())

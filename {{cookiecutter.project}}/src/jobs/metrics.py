@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
-from jobs.job import Status
+from jobs.lifecycle import Status
 from jobs.settings import required
 
 _DIMENSIONS = {"service": required("POWERTOOLS_SERVICE_NAME")}

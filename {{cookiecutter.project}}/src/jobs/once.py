@@ -11,7 +11,7 @@ from aws_lambda_powertools.utilities.idempotency import (
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from jobs.canonical import canonical
-from jobs.job import PermanentError
+from jobs.exceptions import PermanentError
 from jobs.settings import client, settings
 
 MAX_ANSWER = 50_000

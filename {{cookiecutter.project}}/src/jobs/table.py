@@ -1,15 +1,22 @@
-"""The table of jobs: reads, and writes that DynamoDB makes only under a condition."""
+"""The table of jobs: one item for each job, and conditional writes only.
+
+Each change of status names the transition that allows it.
+"""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
 from botocore.exceptions import ClientError
 
+from jobs.expressions import Change, Condition, one_of
 from jobs.job import SCHEMA, Job
+from jobs.lifecycle import Status, Transition
 from jobs.settings import client, settings
+from jobs.times import now, rfc3339
 
 
 class ConditionFailed(Exception):
@@ -20,85 +27,11 @@ class ConditionFailed(Exception):
         self.job = job
 
 
-@dataclass(frozen=True)
-class Condition:
-    """What must hold of the stored item. `a & b` needs both, `a | b` at least one."""
-
-    text: str
-    values: Mapping[str, Any] = field(default_factory=dict)
-
-    def __and__(self, other: "Condition") -> "Condition":
-        return Condition(f"{self.text} AND {other.text}", {**self.values, **other.values})
-
-    def __or__(self, other: "Condition") -> "Condition":
-        return Condition(f"({self.text} OR {other.text})", {**self.values, **other.values})
-
-
-def absent(name: str) -> Condition:
-    """The item has no such attribute."""
-    return Condition(f"attribute_not_exists(#{name})")
-
-
-def equal(name: str, value: object) -> Condition:
-    """The attribute has this value."""
-    return Condition(f"#{name} = :equal_{name}", {f":equal_{name}": value})
-
-
-def below(name: str, value: int) -> Condition:
-    """The attribute is a smaller number."""
-    return Condition(f"#{name} < :below_{name}", {f":below_{name}": value})
-
-
-def one_of(name: str, values: Iterable[str]) -> Condition:
-    """The attribute has one of these values."""
-    named = {f":{name}_{value}": value for value in values}
-    return Condition(f"#{name} IN ({', '.join(named)})", named)
-
-
-def has_length(name: str, length: int) -> Condition:
-    """The list has this many entries."""
-    return Condition(f"size(#{name}) = :length_{name}", {f":length_{name}": length})
-
-
-def is_shorter(name: str, length: int) -> Condition:
-    """The list has fewer entries."""
-    return Condition(f"size(#{name}) < :shorter_{name}", {f":shorter_{name}": length})
-
-
-@dataclass(frozen=True)
-class Change:
-    """What an update does to an item, by attribute."""
-
-    set: Mapping[str, Any] = field(default_factory=dict)
-    set_first: Mapping[str, Any] = field(default_factory=dict)
-    """Set only if the item has no such attribute."""
-    append: Mapping[str, Any] = field(default_factory=dict)
-    """An entry for the end of a list."""
-    count: tuple[str, ...] = ()
-    """Numbers to add one to."""
-    remove: tuple[str, ...] = ()
-
-    def expression(self) -> tuple[str, dict[str, Any]]:
-        """Return the update expression, and its values."""
-        sets = [
-            *(f"#{name} = :{name}" for name in self.set),
-            *(f"#{name} = if_not_exists(#{name}, :{name})" for name in self.set_first),
-            *(f"#{name} = list_append(#{name}, :{name})" for name in self.append),
-            *(f"#{name} = if_not_exists(#{name}, :zero) + :one" for name in self.count),
-        ]
-        removals = ", ".join(f"#{name}" for name in self.remove)
-        values = {**self.set, **self.set_first} | {n: [entry] for n, entry in self.append.items()}
-        if self.count:
-            values |= {"zero": 0, "one": 1}
-        text = f"SET {', '.join(sets)}" + (f" REMOVE {removals}" if removals else "")
-        return text, {f":{name}": value for name, value in values.items()}
-
-
 class JobsTable:
     """Reads and writes jobs. Every method is one request to DynamoDB.
 
-    The AWS client repeats a request whose answer is lost, and DynamoDB then refuses the repetition
-    for what the first one did. So each write leaves a token in the item, and recognises it.
+    If an answer is lost, the AWS client repeats the request, and DynamoDB refuses the repetition
+    for what the first request did. So each write leaves a token in the item and recognizes it.
     """
 
     def __init__(self) -> None:
@@ -144,6 +77,31 @@ class JobsTable:
         )
         return Job.from_item(item)
 
+    def _change_status(
+        self, how: Transition, job_id: str, change: Change, condition: Condition
+    ) -> Job:
+        """Change the status as `how` allows, with its entry in the history, in one write.
+
+        Raises:
+            ConditionFailed: the job has another status, or the condition does not hold.
+        """
+        moment = now()
+        changed = {
+            "status": how.target,
+            "updated_at": rfc3339(moment),
+            "expires_at": expiry(moment),
+            **change.set,
+        }
+        if how.target.terminal:
+            changed["finished_at"] = rfc3339(moment)
+        started = {"started_at": rfc3339(moment)} if how.target is Status.RUNNING else {}
+        history = {"history": history_entry(how.target, moment)}
+        return self._update(
+            job_id,
+            replace(change, set=changed, set_first=started, append=history),
+            one_of("status", how.sources) & condition,
+        )
+
     def _delete(self, job_id: str, condition: Condition) -> None:
         """Remove an item.
 
@@ -181,6 +139,16 @@ class JobsTable:
                 return item
             raise ConditionFailed(Job.from_item(item) if item else None) from None
         return _plain(answer.get("Attributes", {}))
+
+
+def expiry(moment: datetime) -> int:
+    """Return when a job expires whose status changes now, in epoch seconds."""
+    return int(moment.timestamp()) + settings.retention_seconds
+
+
+def history_entry(status: Status, moment: datetime) -> dict[str, str]:
+    """Return the entry of the history for a new status."""
+    return {"status": status.value, "at": rfc3339(moment)}
 
 
 def _attributes(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from botocore.exceptions import BotoCoreError, ClientError
 
-from jobs.job import NewerSchema
+from jobs.exceptions import NewerSchema
 from web.problems import InternalError, JobNotFound, Problem, ServiceUnavailable
 from web.responses import problem_response
 

@@ -11,8 +11,8 @@ import pytest
 from aws_lambda_powertools import Logger
 
 from tests.unit.emulated import AWS, set_environment  # first: it makes src importable
-from tests.unit.engine import Engine
 from tests.unit.queues import Queue
+from tests.unit.receiver import Receiver
 
 
 def pytest_unconfigure() -> None:
@@ -41,7 +41,8 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Stop the store's clock at 2026-01-31T09:30:00Z."""
     clock = Clock()
-    monkeypatch.setattr("jobs.store.now", lambda: clock.now)
+    for module in ("attempts", "store", "table"):
+        monkeypatch.setattr(f"jobs.{module}.now", lambda: clock.now)
     return clock
 
 
@@ -72,9 +73,9 @@ def counted(capsys: pytest.CaptureFixture[str]) -> Counted:
 
 
 @pytest.fixture
-def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Receiver:
     """What the API hands jobs over to; nothing has been handed over yet."""
-    return Engine(monkeypatch)
+    return Receiver(monkeypatch)
 
 
 @pytest.fixture

@@ -17,13 +17,13 @@ from tests import samples
 from tests.unit import client, given
 from tests.unit.client import Answer, answer, cancel, get, post, request, retry, shown_problems
 from tests.unit.conftest import Clock, Counted, Read
-from tests.unit.engine import Engine
 from tests.unit.given import NO_JOB, OWNER, new_id, store, stored
+from tests.unit.receiver import Receiver
 from web import owner
 from web.body import MAX_BYTES
 from web.problems import Problem
 
-pytestmark = pytest.mark.usefixtures("engine")
+pytestmark = pytest.mark.usefixtures("receiver")
 
 JSON = {"Content-Type": "application/json"}
 
@@ -43,12 +43,12 @@ def before(monkeypatch: pytest.MonkeyPatch, write: str, happens: Callable[[], ob
 # ---------------------------------------------------------------- POST /jobs
 
 
-def test_accepted(engine: Engine, counted: Counted) -> None:
+def test_accepted(receiver: Receiver, counted: Counted) -> None:
     accepted = post(samples.HAPPY)
 
     job = stored(accepted.body["job_id"])
     assert (job.status, job.payload, job.owner) == ("queued", samples.HAPPY, OWNER)
-    assert engine.handed_over() == [{"job_id": job.job_id}]
+    assert receiver.handed_over() == [{"job_id": job.job_id}]
     assert accepted.status == 202
     assert accepted.body == job.public()
     assert accepted.headers == {
@@ -60,7 +60,7 @@ def test_accepted(engine: Engine, counted: Counted) -> None:
     assert counted() == ["JobAccepted"]
 
 
-def test_a_key_seen_before_gives_the_same_job(engine: Engine, counted: Counted) -> None:
+def test_a_key_seen_before_gives_the_same_job(receiver: Receiver, counted: Counted) -> None:
     key = new_id()
     first = post(samples.HAPPY, key)
     again = post(dict(reversed(samples.HAPPY.items())), f' "{key}" ')
@@ -72,18 +72,18 @@ def test_a_key_seen_before_gives_the_same_job(engine: Engine, counted: Counted) 
     assert counted() == ["JobAccepted"]
 
 
-def test_a_job_that_no_attempt_has_begun_is_handed_over_again(engine: Engine) -> None:
+def test_a_job_that_no_attempt_has_begun_is_handed_over_again(receiver: Receiver) -> None:
     key = new_id()
     job_id = post(samples.HAPPY, key).body["job_id"]
     post(samples.HAPPY, key)
-    assert engine.handed_over() == [{"job_id": job_id}] * 2
+    assert receiver.handed_over() == [{"job_id": job_id}] * 2
 
 
 @pytest.mark.parametrize("proceed", ["claim", "release", "complete", "cancel"])
-def test_a_replay_tells_the_state_and_hands_nothing_over(proceed: str, engine: Engine) -> None:
+def test_a_replay_tells_the_state_and_hands_nothing_over(proceed: str, receiver: Receiver) -> None:
     key = new_id()
     job_id = post(samples.HAPPY, key).body["job_id"]
-    engine.handed_over()
+    receiver.handed_over()
     if proceed == "cancel":
         job = store.cancel(stored(job_id))
     else:
@@ -97,20 +97,20 @@ def test_a_replay_tells_the_state_and_hands_nothing_over(proceed: str, engine: E
 
     assert (again.status, again.headers["idempotent-replayed"]) == (202, "true")
     assert again.body == job.public()
-    assert engine.handed_over() == []
+    assert receiver.handed_over() == []
 
 
-def test_a_key_seen_with_another_payload(engine: Engine) -> None:
+def test_a_key_seen_with_another_payload(receiver: Receiver) -> None:
     key = new_id()
     job_id = post(samples.HAPPY, key).body["job_id"]
     job = stored(job_id)
-    engine.handed_over()
+    receiver.handed_over()
 
     refused = post(samples.OTHER, key)
 
     assert (refused.status, refused.problem) == (422, "idempotency-key-reused")
     assert stored(job_id) == job
-    assert engine.handed_over() == []
+    assert receiver.handed_over() == []
 
 
 def test_without_a_key_each_request_is_a_job() -> None:
@@ -125,8 +125,10 @@ def test_a_refused_request_does_not_use_its_key_up() -> None:
     assert "idempotent-replayed" not in accepted.headers
 
 
-def test_a_job_that_cannot_be_handed_over_is_not_accepted(engine: Engine, counted: Counted) -> None:
-    engine.fail()
+def test_a_job_that_cannot_be_handed_over_is_not_accepted(
+    receiver: Receiver, counted: Counted
+) -> None:
+    receiver.fail()
     key = new_id()
 
     refused = post(samples.HAPPY, key)
@@ -138,9 +140,9 @@ def test_a_job_that_cannot_be_handed_over_is_not_accepted(engine: Engine, counte
 
 
 def test_a_job_that_arrived_although_its_hand_over_failed_is_accepted(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine.fail()
+    receiver.fail()
     key = new_id()
     before(monkeypatch, "withdraw", lambda: given.claim(job_id_for(OWNER, key)))
 
@@ -150,9 +152,9 @@ def test_a_job_that_arrived_although_its_hand_over_failed_is_accepted(
 
 
 def test_so_is_one_that_was_cancelled_meanwhile(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine.fail()
+    receiver.fail()
     key = new_id()
     before(monkeypatch, "withdraw", lambda: cancel(job_id_for(OWNER, key)))
 
@@ -162,9 +164,9 @@ def test_so_is_one_that_was_cancelled_meanwhile(
 
 
 def test_a_job_that_another_request_relies_on_is_not_withdrawn(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine.fail()
+    receiver.fail()
     key = new_id()
     before(monkeypatch, "withdraw", lambda: store.adopt(job_id_for(OWNER, key)))
 
@@ -173,32 +175,32 @@ def test_a_job_that_another_request_relies_on_is_not_withdrawn(
 
 
 def test_a_job_that_was_never_handed_over_is_handed_over_by_the_next_request(
-    engine: Engine,
+    receiver: Receiver,
 ) -> None:
     key = new_id()
     job = store.create(job_id_for(OWNER, key), OWNER, samples.HAPPY)  # and then a crash
 
     assert post(samples.HAPPY, key).status == 202
-    assert engine.handed_over() == [{"job_id": job.job_id}]
+    assert receiver.handed_over() == [{"job_id": job.job_id}]
 
 
 def test_a_job_that_is_claimed_while_it_is_asked_for_again(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = new_id()
     job_id = post(samples.HAPPY, key).body["job_id"]
-    engine.handed_over()
+    receiver.handed_over()
     before(monkeypatch, "adopt", lambda: given.claim(job_id))
 
     again = post(samples.HAPPY, key)
 
     assert (again.status, again.body["status"]) == (202, "running")
     assert again.headers["idempotent-replayed"] == "true"
-    assert engine.handed_over() == []
+    assert receiver.handed_over() == []
 
 
 def test_a_job_that_is_withdrawn_while_it_is_asked_for_again_is_made_anew(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = new_id()
     job = store.create(job_id_for(OWNER, key), OWNER, samples.HAPPY)
@@ -209,7 +211,7 @@ def test_a_job_that_is_withdrawn_while_it_is_asked_for_again_is_made_anew(
     assert accepted.status == 202
     assert "idempotent-replayed" not in accepted.headers
     assert stored(job.job_id).public() == accepted.body
-    assert engine.handed_over() == [{"job_id": job.job_id}]
+    assert receiver.handed_over() == [{"job_id": job.job_id}]
 
 
 BODY = json.dumps(samples.HAPPY).encode()
@@ -233,14 +235,14 @@ NO_KEY = JSON | {"Idempotency-Key": ""}
     ],
 )
 def test_refused(
-    headers: dict[str, str], body: bytes, status: int, problem: str, engine: Engine
+    headers: dict[str, str], body: bytes, status: int, problem: str, receiver: Receiver
 ) -> None:
     refused = answer(request("POST", "/jobs", body, headers))
 
     assert (refused.status, refused.problem) == (status, problem)
     assert refused.headers["cache-control"] == "no-store"
     assert "location" not in refused.headers
-    assert engine.handed_over() == []
+    assert receiver.handed_over() == []
 
 
 def test_a_payload_that_breaks_the_schema_names_the_field() -> None:
@@ -302,7 +304,7 @@ def test_no_such_job(route: Callable[[str], Answer], job_id: str) -> None:
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_the_job_of_somebody_else(route: Callable[[str], Answer], engine: Engine) -> None:
+def test_the_job_of_somebody_else(route: Callable[[str], Answer], receiver: Receiver) -> None:
     job = given.failed()
     given.change(job, owner="somebody else")
     item = given.item(job)
@@ -312,7 +314,7 @@ def test_the_job_of_somebody_else(route: Callable[[str], Answer], engine: Engine
     assert (told.status, told.problem) == (404, "job-not-found")
     assert told.text == route(new_id()).text  # not even that it exists
     assert given.item(job) == item
-    assert engine.handed_over() == []
+    assert receiver.handed_over() == []
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -335,7 +337,7 @@ def test_cancel_before_or_between_attempts(state: str, counted: Counted) -> None
     assert counted() == ["JobCancelled"]
 
 
-@pytest.mark.parametrize("state", ["running", "asked", "waiting"])
+@pytest.mark.parametrize("state", given.UNDER_WAY)
 def test_cancel_under_way(state: str) -> None:
     job = given.STATES[state]()
     told = cancel(job.job_id)
@@ -405,7 +407,7 @@ def test_cancel_while_the_job_is_withdrawn(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("state", ["failed", "cancelled"])
-def test_retry(state: str, engine: Engine) -> None:
+def test_retry(state: str, receiver: Receiver) -> None:
     job = given.STATES[state]()
 
     told = retry(job.job_id)
@@ -414,29 +416,29 @@ def test_retry(state: str, engine: Engine) -> None:
     assert told.headers["location"] == f"/jobs/{job.job_id}"
     assert told.headers["retry-after"] == "2"
     assert told.body == stored(job.job_id).public()
-    assert engine.handed_over() == [{"job_id": job.job_id, "retry_of": len(job.history)}]
+    assert receiver.handed_over() == [{"job_id": job.job_id, "retry_of": len(job.history)}]
     assert stored(job.job_id).retry_of == len(job.history)
 
 
-@pytest.mark.parametrize("state", ["queued", "running", "waiting", "completed"])
-def test_retry_of_what_has_not_failed(state: str, engine: Engine) -> None:
+@pytest.mark.parametrize("state", ["queued", *given.UNDER_WAY, "completed"])
+def test_retry_of_what_has_not_failed(state: str, receiver: Receiver) -> None:
     job = given.STATES[state]()
     told = retry(job.job_id)
     assert (told.status, told.problem) == (409, "job-not-retryable")
     assert stored(job.job_id).history == job.history
-    assert engine.handed_over() == []
+    assert receiver.handed_over() == []
 
 
-def test_retry_too_often(engine: Engine) -> None:
+def test_retry_too_often(receiver: Receiver) -> None:
     job = given.failed()
     given.change(job, history=[job.history[0]] * MAX_HISTORY)
     told = retry(job.job_id)
     assert (told.status, told.problem) == (409, "job-not-retryable")
-    assert engine.handed_over() == []
+    assert receiver.handed_over() == []
 
 
-def test_a_retry_that_cannot_be_handed_over(engine: Engine) -> None:
-    engine.fail()
+def test_a_retry_that_cannot_be_handed_over(receiver: Receiver) -> None:
+    receiver.fail()
     job = given.failed()
     assert retry(job.job_id).problem == "service-unavailable"
     assert stored(job.job_id) == job
@@ -465,20 +467,20 @@ def paused(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 @pytest.mark.parametrize("key", [None, new_id()], ids=["no key", "a key"])
 def test_a_paused_intake_stores_nothing(
-    paused: Callable[[], None], engine: Engine, counted: Counted, key: str | None
+    paused: Callable[[], None], receiver: Receiver, counted: Counted, key: str | None
 ) -> None:
     paused()
     told = post(samples.HAPPY, key)
     assert (told.status, told.problem, told.headers["retry-after"]) == (503, "intake-paused", "60")
     assert key is None or store.get(job_id_for(OWNER, key)) is None
-    assert (engine.handed_over(), counted()) == ([], [])
+    assert (receiver.handed_over(), counted()) == ([], [])
 
 
-def test_a_paused_intake_retries_nothing(paused: Callable[[], None], engine: Engine) -> None:
+def test_a_paused_intake_retries_nothing(paused: Callable[[], None], receiver: Receiver) -> None:
     job = given.failed()
     paused()
     assert retry(job.job_id).problem == "intake-paused"
-    assert (stored(job.job_id), engine.handed_over()) == (job, [])
+    assert (stored(job.job_id), receiver.handed_over()) == (job, [])
 
 
 def test_a_paused_intake_answers_for_accepted_jobs(paused: Callable[[], None]) -> None:
@@ -494,14 +496,14 @@ def test_a_paused_intake_answers_for_accepted_jobs(paused: Callable[[], None]) -
 
 @pytest.mark.parametrize("route", [*ROUTES, lambda _: post(samples.HAPPY)])
 def test_a_store_that_does_not_answer(
-    route: Callable[[str], Answer], engine: Engine, monkeypatch: pytest.MonkeyPatch, log: Read
+    route: Callable[[str], Answer], receiver: Receiver, monkeypatch: pytest.MonkeyPatch, log: Read
 ) -> None:
     for module in (job_routes, owner):
         monkeypatch.setattr(module.store, "_table", "NoSuchTable")
     told = route(new_id())
     assert (told.status, told.problem) == (503, "service-unavailable")
     assert told.headers["retry-after"] == "5"
-    assert engine.handed_over() == []
+    assert receiver.handed_over() == []
     assert log()[-1]["exception_name"] == "ResourceNotFoundException"
 
 
@@ -524,7 +526,7 @@ def test_our_own_mistake_is_told_to_the_log_alone(
 
 
 def test_the_document_shows_what_is_answered(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key, running, completed = new_id(), given.running().job_id, given.completed().job_id
     post(samples.HAPPY, key)
@@ -537,7 +539,7 @@ def test_the_document_shows_what_is_answered(
         answer(request("POST", "/jobs", BODY)),
         post(samples.OTHER, key),
     ]
-    engine.fail()
+    receiver.fail()
     answers.append(post(samples.HAPPY))
     monkeypatch.setattr(owner, "store", None)
     answers.append(get(new_id()))

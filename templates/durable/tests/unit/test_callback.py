@@ -4,20 +4,11 @@ import json
 
 import pytest
 
-from jobs import Job
-from jobs.waiting import WaitingStore
 from tests.unit import given
 from tests.unit.client import Answer, answer, request, shown_problems
-from tests.unit.engine import Engine
+from tests.unit.receiver import Receiver
 
-store = WaitingStore()
 JSON = {"Content-Type": "application/json"}
-
-
-def waiting() -> Job:
-    """A job of the caller "local" that waits for an answer."""
-    job = store.start(given.queued().job_id, None, "some-execution")
-    return store.wait(job, "approval", 60, "secret")
 
 
 def reply(
@@ -30,9 +21,9 @@ def reply(
     return answer(request("POST", f"/jobs/{job_id}/callback", body, headers, caller))
 
 
-def test_an_answer_is_delivered(engine: Engine) -> None:
+def test_an_answer_is_delivered(receiver: Receiver) -> None:
     """200 with the job, which runs again; the callback's id stays with the service."""
-    told = reply(waiting().job_id)
+    told = reply(given.waiting("secret").job_id)
 
     assert told.status == 200
     assert told.body["status"] == "running"
@@ -40,39 +31,39 @@ def test_an_answer_is_delivered(engine: Engine) -> None:
     assert int(told.headers["retry-after"]) >= 1
     assert told.headers["cache-control"] == "no-store"
     assert "secret" not in told.text
-    ((path, body),) = engine.asked
+    ((path, body),) = receiver.asked
     assert path.endswith("/secret/succeed")
     assert json.loads(body) == {"approved": True}
 
 
-def test_the_second_answer_is_refused(engine: Engine) -> None:
+def test_the_second_answer_is_refused(receiver: Receiver) -> None:
     """409, and it is not delivered."""
-    job_id = waiting().job_id
+    job_id = given.waiting("secret").job_id
     reply(job_id)
     second = reply(job_id, b"{}")
 
     assert (second.status, second.problem) == (409, "job-not-waiting")
-    assert len(engine.asked) == 1
+    assert len(receiver.asked) == 1
 
 
 @pytest.mark.parametrize("state", ["queued", "running", "waiting", "completed", "failed"])
-def test_a_job_that_waits_for_no_answer(engine: Engine, state: str) -> None:
+def test_a_job_that_waits_for_no_answer(receiver: Receiver, state: str) -> None:
     """409; `given.waiting` waits for time to pass."""
     assert reply(given.STATES[state]().job_id).problem == "job-not-waiting"
-    assert engine.asked == []
+    assert receiver.asked == []
 
 
-@pytest.mark.usefixtures("engine")
+@pytest.mark.usefixtures("receiver")
 def test_the_document_shows_what_is_answered() -> None:
     """The example of docs/openapi.yaml."""
     refused = reply(given.running().job_id)
     assert refused.body == shown_problems()["urn:problem:job-not-waiting"]
 
 
-@pytest.mark.usefixtures("engine")
+@pytest.mark.usefixtures("receiver")
 def test_only_the_owner_may_answer() -> None:
     """To others the job is unknown, whatever they send."""
-    job = waiting()
+    job = given.waiting("secret")
     if job.owner == "anonymous":  # everybody is the owner
         assert reply(job.job_id, caller="bob").status == 200
         return
@@ -94,22 +85,22 @@ def test_only_the_owner_may_answer() -> None:
         (b'"' + b"x" * 200_000 + b'"', JSON, 413, "payload-too-large"),
     ],
 )
-@pytest.mark.usefixtures("engine")
+@pytest.mark.usefixtures("receiver")
 def test_an_answer_that_is_none(
     body: bytes, headers: dict[str, str], status: int, problem: str
 ) -> None:
     """It is refused, and the job waits on."""
-    job_id = waiting().job_id
+    job_id = given.waiting("secret").job_id
     told = reply(job_id, body, headers)
 
     assert (told.status, told.problem) == (status, problem)
     assert reply(job_id).status == 200
 
 
-def test_lambda_cannot_be_reached(engine: Engine) -> None:
+def test_lambda_cannot_be_reached(receiver: Receiver) -> None:
     """503: send it again."""
-    job_id = waiting().job_id
-    engine.answers["/succeed"] = (500, {"Code": "ServiceException"})
+    job_id = given.waiting("secret").job_id
+    receiver.answers["/succeed"] = (500, {"Code": "ServiceException"})
     told = reply(job_id)
 
     assert (told.status, told.problem) == (503, "service-unavailable")

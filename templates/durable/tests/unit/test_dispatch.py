@@ -11,62 +11,55 @@ from jobs import Job
 from jobs.reference import Reference
 from jobs.table import ConditionFailed
 from tests.unit import given
-from tests.unit.engine import Engine
-
-store = dispatch._store
-
-
-def started() -> Job:
-    """A job that an execution runs."""
-    job = given.queued()
-    return store.start(job.job_id, None, f"execution-of-{job.job_id}")
+from tests.unit.given import store
+from tests.unit.receiver import Receiver
 
 
 def waiting() -> Job:
     """A job that waits for an answer."""
-    return store.wait(started(), "approval", 60, "the/callback==")
+    return given.waiting("the/callback==")
 
 
-def test_a_reference_is_handed_over(engine: Engine) -> None:
+def test_a_reference_is_handed_over(receiver: Receiver) -> None:
     """To the alias, under the job's id as the execution's name."""
     dispatch.hand_over(Reference("17"))
     dispatch.hand_over(Reference("17", retry_of=3))
 
-    assert engine.handed_over() == [{"job_id": "17"}, {"job_id": "17", "retry_of": 3}]
-    assert [name for _, name in engine.executions] == ["17", "17-3"]
+    assert receiver.handed_over() == [{"job_id": "17"}, {"job_id": "17", "retry_of": 3}]
+    assert [name for _, name in receiver.executions] == ["17", "17-3"]
     assert dispatch.WORKER == "WorkerFunction:live"
 
 
-def test_once_more_than_needed_does_no_harm(engine: Engine) -> None:
+def test_once_more_than_needed_does_no_harm(receiver: Receiver) -> None:
     """Lambda gives the execution that has the name, if the payload is the same."""
     dispatch.hand_over(Reference("17"))
     dispatch.hand_over(Reference("17"))
 
-    assert len(engine.executions) == 1
+    assert len(receiver.executions) == 1
 
 
 def test_a_name_that_is_taken_with_another_payload(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The job has its execution all the same: a release of this code has begun it."""
     dispatch.hand_over(Reference("17"))
     monkeypatch.setattr(Reference, "dumps", lambda _: '{"job_id":"17"}')
     dispatch.hand_over(Reference("17"))
 
-    assert len(engine.executions) == 1
+    assert len(receiver.executions) == 1
 
 
-def test_a_worker_that_is_gone(engine: Engine) -> None:
+def test_a_worker_that_is_gone(receiver: Receiver) -> None:
     """Nothing has begun, for certain."""
-    engine.fail()
+    receiver.fail()
     with pytest.raises(dispatch.NotHandedOver) as refusal:
         dispatch.hand_over(Reference("17"))
     assert not refusal.value.may_run
 
 
-def test_lambda_does_not_answer(engine: Engine) -> None:
+def test_lambda_does_not_answer(receiver: Receiver) -> None:
     """It may have begun: the job has to stay, for its name begins only one execution."""
-    engine.fall_silent()
+    receiver.fall_silent()
     with pytest.raises(dispatch.NotHandedOver) as refusal:
         dispatch.hand_over(Reference("17"))
     assert refusal.value.may_run
@@ -77,28 +70,28 @@ def test_a_job_that_no_attempt_holds_is_cancelled(state: str) -> None:
     assert dispatch.cancel(given.STATES[state]()).status == "cancelled"
 
 
-@pytest.mark.parametrize("make", [started, waiting])
-def test_an_execution_is_stopped(engine: Engine, make: object) -> None:
+@pytest.mark.parametrize("make", [given.running, waiting])
+def test_an_execution_is_stopped(receiver: Receiver, make: object) -> None:
     """And its job is cancelled at once."""
     job = make()  # type: ignore[operator]
     assert dispatch.cancel(job).status == "cancelled"
 
-    ((path, body),) = engine.asked
+    ((path, body),) = receiver.asked
     assert path == f"/2025-12-01/durable-executions/{job.execution}/stop"
     assert json.loads(body)["ErrorType"] == "JobCancelled"
 
 
 @pytest.mark.parametrize("status", [400, 404])
-def test_an_execution_that_has_ended_by_itself(engine: Engine, status: int) -> None:
-    engine.answers["/stop"] = (status, {"Code": "ResourceNotFoundException"})
-    assert dispatch.cancel(started()).status == "cancelled"
+def test_an_execution_that_has_ended_by_itself(receiver: Receiver, status: int) -> None:
+    receiver.answers["/stop"] = (status, {"Code": "ResourceNotFoundException"})
+    assert dispatch.cancel(given.running()).status == "cancelled"
 
 
 @pytest.mark.parametrize("status", [429, 500])
-def test_an_execution_that_cannot_be_stopped_now(engine: Engine, status: int) -> None:
+def test_an_execution_that_cannot_be_stopped_now(receiver: Receiver, status: int) -> None:
     """The wish is on record; the request can be sent again."""
-    engine.answers["/stop"] = (status, {"Code": "ServiceException"})
-    job = started()
+    receiver.answers["/stop"] = (status, {"Code": "ServiceException"})
+    job = given.running()
     with pytest.raises(ClientError):
         dispatch.cancel(job)
 
@@ -106,27 +99,27 @@ def test_an_execution_that_cannot_be_stopped_now(engine: Engine, status: int) ->
     assert (stored.status, stored.cancel_requested) == ("running", True)
 
 
-def test_a_job_that_has_completed_meanwhile(engine: Engine) -> None:
-    job = started()
+def test_a_job_that_has_completed_meanwhile(receiver: Receiver) -> None:
+    job = given.running()
     store.complete(job, {})
     with pytest.raises(ConditionFailed):
         dispatch.cancel(job)
-    assert engine.asked == []
+    assert receiver.asked == []
 
 
-def test_an_answer_is_delivered(engine: Engine) -> None:
+def test_an_answer_is_delivered(receiver: Receiver) -> None:
     """As one JSON text, under the id that only the store knows; the job runs again."""
     job = waiting()
     running = dispatch.deliver(job, {"b": 1, "a": "é"})
 
     assert running.status == "running"
-    ((path, body),) = engine.asked
+    ((path, body),) = receiver.asked
     callback = quote("the/callback==", safe="")
     assert path == f"/2025-12-01/durable-execution-callbacks/{callback}/succeed"
     assert body.decode() == '{"a":"é","b":1}'
 
 
-def test_the_worker_is_faster(engine: Engine) -> None:
+def test_the_worker_is_faster(receiver: Receiver) -> None:
     """It goes on, and waits again, before the answer's sender is told: then that is the job."""
     job = waiting()
     store.resume(job)
@@ -135,32 +128,32 @@ def test_the_worker_is_faster(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("status", [400, 404])
-def test_a_second_answer_is_refused(engine: Engine, status: int) -> None:
+def test_a_second_answer_is_refused(receiver: Receiver, status: int) -> None:
     """Lambda knows whether the callback is open."""
-    engine.answers["/succeed"] = (status, {"Code": "CallbackTimeoutException"})
+    receiver.answers["/succeed"] = (status, {"Code": "CallbackTimeoutException"})
     job = waiting()
     with pytest.raises(dispatch.NotWaiting):
         dispatch.deliver(job, {})
     assert given.stored(job.job_id).status == "waiting"
 
 
-def test_an_answer_that_cannot_be_delivered_now(engine: Engine) -> None:
-    engine.answers["/succeed"] = (500, {"Code": "ServiceException"})
+def test_an_answer_that_cannot_be_delivered_now(receiver: Receiver) -> None:
+    receiver.answers["/succeed"] = (500, {"Code": "ServiceException"})
     job = waiting()
     with pytest.raises(ClientError):
         dispatch.deliver(job, {})
-    engine.fall_silent()
+    receiver.fall_silent()
     with pytest.raises(BotoCoreError):
         dispatch.deliver(job, {})
     assert given.stored(job.job_id).status == "waiting"
 
 
 @pytest.mark.parametrize("state", ["queued", "running", "waiting", "completed", "cancelled"])
-def test_a_job_that_waits_for_no_answer(engine: Engine, state: str) -> None:
+def test_a_job_that_waits_for_no_answer(receiver: Receiver, state: str) -> None:
     """It does not wait, or only for time to pass."""
     with pytest.raises(dispatch.NotWaiting):
         dispatch.deliver(given.STATES[state](), {})
-    assert engine.asked == []
+    assert receiver.asked == []
 
 
 @pytest.mark.parametrize(

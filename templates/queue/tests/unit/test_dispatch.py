@@ -7,16 +7,16 @@ from botocore.config import Config
 import dispatch
 from jobs.reference import Reference
 from tests.unit import given
-from tests.unit.engine import Engine
+from tests.unit.receiver import Receiver
 
 
-def test_a_reference_is_handed_over(engine: Engine) -> None:
+def test_a_reference_is_handed_over(receiver: Receiver) -> None:
     dispatch.hand_over(Reference("17", retry_of=3))
-    assert engine.handed_over() == [{"job_id": "17", "retry_of": 3}]
+    assert receiver.handed_over() == [{"job_id": "17", "retry_of": 3}]
 
 
-def test_a_queue_that_is_gone(engine: Engine) -> None:
-    engine.fail()
+def test_a_queue_that_is_gone(receiver: Receiver) -> None:
+    receiver.fail()
     with pytest.raises(dispatch.NotHandedOver):
         dispatch.hand_over(Reference("17"))
 
@@ -30,7 +30,7 @@ def test_a_queue_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None
         dispatch.hand_over(Reference("17"))
 
 
-@pytest.mark.parametrize("state", ["queued", "released", "asked_and_released", "lost", "waiting"])
+@pytest.mark.parametrize("state", ["queued", "released", "asked_and_released", "lost"])
 def test_a_job_that_no_attempt_holds_is_cancelled(state: str) -> None:
     assert dispatch.cancel(given.STATES[state]()).status == "cancelled"
 

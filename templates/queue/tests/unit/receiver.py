@@ -1,4 +1,4 @@
-"""The engine as the API's tests see it: the queue of jobs."""
+"""What the API hands jobs over to: the queue of jobs."""
 
 import pytest
 
@@ -6,8 +6,8 @@ import dispatch
 from tests.unit.queues import Queue
 
 
-class Engine:
-    """What the API hands jobs over to; nothing has been handed over at first."""
+class Receiver:
+    """Receives jobs in a queue of its own."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._monkeypatch = monkeypatch

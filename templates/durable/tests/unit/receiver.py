@@ -1,4 +1,4 @@
-"""The engine as the API's tests see it: Lambda's API, which only notes what it is asked for."""
+"""What the API hands jobs over to: Lambda's API, which here only notes its requests."""
 
 import json
 from typing import Any
@@ -14,8 +14,8 @@ from local.server import Answer
 from tests.unit.emulated import AWS
 
 
-class Engine(Durable):
-    """What the API hands jobs over to; nothing has been handed over at first."""
+class Receiver(Durable):
+    """Receives jobs and notes them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         nobody: Any = object()  # runs nothing
@@ -60,6 +60,6 @@ class Engine(Durable):
         path = target.partition("?")[0]
         self.asked.append((path, body))
         known = (status for end, status in self.answers.items() if path.endswith(end))
-        status, content = next(known, (200, {"StopTimestamp": 0}))
+        status, content = next(known, (200, {"StopTimestamp": 0, "Status": "FAILED"}))
         headers = [("x-amzn-errortype", str(content["Code"]))] if "Code" in content else []
         return status, headers, json.dumps(content).encode()

@@ -1,0 +1,1 @@
+{% include cookiecutter.worker ~ "/src/jobs/attempts.py" %}

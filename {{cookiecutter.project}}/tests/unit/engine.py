@@ -1,1 +1,0 @@
-{% include cookiecutter.worker ~ "/tests/unit/engine.py" %}

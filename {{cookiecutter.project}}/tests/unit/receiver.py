@@ -1,0 +1,1 @@
+{% include cookiecutter.worker ~ "/tests/unit/receiver.py" %}

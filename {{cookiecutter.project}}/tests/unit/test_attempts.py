@@ -1,0 +1,1 @@
+{% include cookiecutter.worker ~ "/tests/unit/test_attempts.py" %}

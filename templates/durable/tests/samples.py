@@ -38,7 +38,7 @@ INVALID_BY_RULE: dict[str, tuple[Payload, str]] = {
     "another type": ({"customer": "ada@example.com", "delay_seconds": "2"}, "delay_seconds"),
     "null": ({"customer": None}, "customer"),
     "too small": ({"customer": "ada@example.com", "approval_seconds": 0}, "approval_seconds"),
-    "too large": ({"customer": "ada@example.com", "delay_seconds": 2_592_001}, "delay_seconds"),
+    "too large": ({"customer": "ada@example.com", "delay_seconds": 1_728_001}, "delay_seconds"),
     "no such choice": ({"customer": "ada@example.com", "failure": "sometimes"}, "failure"),
     "empty text": ({"customer": ""}, "customer"),
 }

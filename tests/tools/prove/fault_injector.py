@@ -16,7 +16,9 @@ import json
 import os
 import re
 import signal
+import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime as _datetime
 from importlib import import_module
@@ -55,6 +57,7 @@ from botocore.httpsession import URLLib3Session  # noqa: E402
 from tests.tools.prove.effect_log import NOBODY, EffectLog, Entry  # noqa: E402
 from tests.tools.prove.engine import KIT_RESOURCES, load_calls  # noqa: E402
 from tests.tools.prove.faults import (  # noqa: E402
+    BROKEN,
     CLOCK_OFF,
     DENIED,
     KILLED_AFTER,
@@ -107,7 +110,21 @@ def handler(event: Any, context: Any) -> Any:
     context._epoch_deadline_time_in_ms += _clock.off * 1000  # Lambda's is by the same clock
     if _clock.off:
         log("fault", "", CLOCK_OFF)
+    recorded = event.get("InitialExecutionState", {}).get("Operations", [])
+    if strike("import again" if len(recorded) > 1 else "import", BROKEN):
+        with _unimportable("worker"):
+            return _handler(event, context)
     return _handler(event, context)
+
+
+@contextlib.contextmanager
+def _unimportable(name: str) -> Iterator[None]:
+    """Let the module's import fail, as it does when its source is broken."""
+    module, sys.modules[name] = sys.modules[name], None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        sys.modules[name] = module
 
 
 def log(

@@ -18,6 +18,9 @@ DENIED = "denied"
 
 AT_POINTS = (*KILLS, THROTTLED, LOST, REFUSED)
 
+BROKEN = "not importable"
+"""The function's own module cannot be imported."""
+
 TIMED_OUT = "timed out"
 TOO_SLOW = "timed out, since this machine is busy"
 DELIVERED_AGAIN = "delivered again"
@@ -31,7 +34,11 @@ TRIES = 3
 class Fault:
     """Strikes the first `times` requests of a job at a point.
 
-    `call` is a name in `points.py`, or "work": the campaign's work.py is killed or never ends.
+    `call` is a name in `points.py`, or one of these:
+
+    - "work": the campaign's work.py is killed in its step, or never ends.
+    - "run": it is killed outside of steps.
+    - "import", "import again": the first, or a later, invocation cannot import the worker.
     """
 
     function: str

@@ -11,7 +11,16 @@ from local.stack import Stack
 from local.template import REGION
 from tests.tools.prove.durable.points import CALLS
 from tests.tools.prove.engine import Engine
-from tests.tools.prove.faults import API, DEAD_LETTERS, WORKER, FaultCase, Scenario
+from tests.tools.prove.faults import (
+    API,
+    BROKEN,
+    DEAD_LETTERS,
+    KILLED_BEFORE,
+    WORKER,
+    Fault,
+    FaultCase,
+    Scenario,
+)
 
 _ACCESS = {
     "region_name": REGION,
@@ -19,9 +28,18 @@ _ACCESS = {
     "aws_secret_access_key": CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
 }
 
+_BROKEN_LATER = Fault(WORKER, "import again", BROKEN)
+_FAILED = frozenset({"failed"})
+
 _CASES = (
     *(FaultCase("clocks a minute apart", "asks", clocks=(0, off)) for off in (60, -60)),
     *(FaultCase("clocks a minute apart", "takes longer", clocks=(off, 0)) for off in (60, -60)),
+    FaultCase(
+        "crashes outside of steps, once", "completes", (Fault(WORKER, "run", KILLED_BEFORE),)
+    ),
+    FaultCase("crashes at every attempt", "crashes", (Fault(WORKER, "run", KILLED_BEFORE, 100),)),
+    FaultCase("cannot be imported", "never starts", (Fault(WORKER, "import", BROKEN),)),
+    FaultCase("cannot be imported after the wait", "is given up", (_BROKEN_LATER,)),
     FaultCase("two deliveries at once", "completes", copies="send"),
     FaultCase("delivery during the work", "takes long", copies="claim"),
     FaultCase("delivery during the wait", "completes", copies="wait"),
@@ -83,14 +101,19 @@ ENGINE = Engine(
     calls=CALLS,
     parameters={"WorkerTimeout": "10", "MaxAttempts": "5", "RetryBaseSeconds": "1"},
     visibility_seconds={"DeadLetterQueue": 8},  # instead of 180 s
-    waits="an execution is invoked again 5 s after a crash, by the emulator",
-    given_up="ExecutionFailed",
+    waits="an execution is invoked again 5 s after a crash, by the emulator;"
+    " MaxAttempts crashes at a step, or in a row outside of steps, fail the job;"
+    " a failed import fails it at once",
+    given_up="AttemptLost",
     # Not the worker: an execution is the only one that writes to its job, cancellations aside.
     rivals=frozenset({API, DEAD_LETTERS}),
     scenarios={
+        "crashes": Scenario({}, _FAILED, "WorkerCrashed"),
+        "never starts": Scenario({}, _FAILED, "NeverStarted"),
+        "is given up": Scenario({}, _FAILED, "WorkerNotImported"),
         "asks": Scenario(
             {"asks": True}, frozenset({"completed"}), cue=("call", "wait"), action="callback"
-        )
+        ),
     },
     cases=_CASES,
     deliver_again=deliver_again,

@@ -7,6 +7,7 @@ which scenario leads to it. The usual crash points, by these names:
     before the claim                         WorkerFunction killed before "claim"
     after it                                 after "claim"
     during work                              at "work", which is no call
+    between steps                            at "run", which is none either
     between work and its record              before "complete"
     after the record, before the end         after "complete", and before and after all that
     of the execution                         "announcement begins" to "announcement ends"
@@ -18,6 +19,7 @@ which scenario leads to it. The usual crash points, by these names:
 from tests.tools.prove.engine import Calls
 from tests.tools.prove.faults import (
     API,
+    BROKEN,
     DEAD_LETTERS,
     DENIED,
     KILLED_AFTER,
@@ -27,7 +29,8 @@ from tests.tools.prove.faults import (
     Fault,
 )
 
-_NEVER_DONE = Fault(WORKER, "work", KILLED_BEFORE, 100)
+_GIVEN_UP = Fault(WORKER, "import again", BROKEN)
+"""The execution fails in the middle, and becomes a dead letter."""
 
 CALLS: Calls = {
     API: {
@@ -51,6 +54,10 @@ CALLS: Calls = {
         "checkpoint": Call("CheckpointDurableExecution"),
         "take back": Call("UpdateItem JobsTable queued retry_of", "is retried"),
         "claim": Call("UpdateItem JobsTable running attempts execution"),
+        "note position": Call("UpdateItem JobsTable crashes position"),
+        "count a crash": Call(
+            "UpdateItem JobsTable crashes", after=(Fault(WORKER, "run", KILLED_BEFORE, 2),)
+        ),
         "look": Call("GetItem JobsTable"),
         "report": Call("UpdateItem JobsTable progress", "takes longer"),
         "release": Call("UpdateItem JobsTable queued", "fails once"),
@@ -75,21 +82,21 @@ CALLS: Calls = {
         ),
     },
     DEAD_LETTERS: {
-        "look": Call("GetItem JobsTable", "is never done", (_NEVER_DONE,)),
-        "ask why": Call("GetDurableExecution", "is never done", (_NEVER_DONE,)),
-        "give up": Call("UpdateItem JobsTable failed", "is never done", (_NEVER_DONE,)),
+        "look": Call("GetItem JobsTable", "is given up", (_GIVEN_UP,)),
+        "ask why": Call("GetDurableExecution", "is given up", (_GIVEN_UP,)),
+        "give up": Call("UpdateItem JobsTable failed", "is given up", (_GIVEN_UP,)),
         "drop": Call(
             "UpdateItem JobsTable cancelled",
             "is cancelled",
             after=(Fault(API, "stop the execution", KILLED_AFTER, 20),),
         ),
-        "announcement begins": Call("PutItem IdempotencyTable", "is never done", (_NEVER_DONE,)),
-        "announce": Call("Publish", "is never done", (_NEVER_DONE,)),
-        "announcement ends": Call("UpdateItem IdempotencyTable", "is never done", (_NEVER_DONE,)),
+        "announcement begins": Call("PutItem IdempotencyTable", "is given up", (_GIVEN_UP,)),
+        "announce": Call("Publish", "is given up", (_GIVEN_UP,)),
+        "announcement ends": Call("UpdateItem IdempotencyTable", "is given up", (_GIVEN_UP,)),
         "announcement is undone": Call(
             "DeleteItem IdempotencyTable",
-            "is never done",
-            after=(_NEVER_DONE, Fault(DEAD_LETTERS, "announce", DENIED)),
+            "is given up",
+            after=(_GIVEN_UP, Fault(DEAD_LETTERS, "announce", DENIED)),
         ),
     },
 }

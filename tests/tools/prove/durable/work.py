@@ -22,6 +22,7 @@ ANSWER = WaitForCallbackConfig(timeout=Duration.from_seconds(300))
 def run(payload: dict[str, Any], context: DurableContext, job: JobContext) -> dict[str, Any]:
     """Work, wait, then do two side effects once; fail where the scenario says so."""
     log("run", attempt=job.attempt)
+    strike("run", KILLED_BEFORE)
     context.step(partial(toil, payload, job), name="toil")
     if payload.get("asks"):
         context.wait_for_callback(lambda callback_id, _: None, name="answer", config=ANSWER)

@@ -20,8 +20,10 @@ MAY_IMPORT = {
     "dispatch": {"jobs"},
     "failure_reason": {"jobs"},
     "dead_letter": {"failure_reason", "jobs"},
-    "durable_context": {"jobs"},
-    "worker": {"durable_context", "jobs", "work"},
+    "durable_context": {"jobs", "retries"},
+    "retries": {"jobs"},
+    "worker": {"durable_context", "jobs", "retries", "work"},
+    "worker_entry": {"worker"},
     "work": {"jobs"},
 }
 

@@ -14,8 +14,8 @@ from tests.conftest import Oven
 from tests.helpers.baked import BakedProject
 
 JOBS = 60
-SEEDS = {"queue": 240, "durable": 282}
-"""Without a fault case that takes much longer than a minute."""
+SEEDS = {"queue": 240, "durable": 2781}
+"""Without a fault case that takes much longer than a minute; for the durable one with its own cases."""
 
 BUG = """
 

@@ -9,8 +9,8 @@ from typing import Any
 from aws_durable_execution_sdk_python import BatchResult, DurableContext
 from aws_durable_execution_sdk_python.config import Duration, MapConfig
 
-from durable_context import BRANCH_STEP
 from jobs.context import JobContext
+from retries import BRANCH_STEP
 
 CHUNK = 10
 """Items per step. An execution has at most 3,000 operations, so a step handles several items."""

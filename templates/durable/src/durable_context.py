@@ -7,7 +7,7 @@
 - What Lambda could not record is refused or cut: names, results, errors.
 
 Inside `map` and `parallel`, where branches wait while others run, the context is the SDK's own; its
-steps take `BRANCH_STEP`.
+steps take `retries.BRANCH_STEP`.
 """
 
 import re
@@ -20,9 +20,7 @@ from aws_durable_execution_sdk_python import DurableContext, StepContext
 from aws_durable_execution_sdk_python.config import (
     ChildConfig,
     Duration,
-    JitterStrategy,
     StepConfig,
-    StepSemantics,
     WaitForCallbackConfig,
 )
 from aws_durable_execution_sdk_python.exceptions import (
@@ -35,11 +33,7 @@ from aws_durable_execution_sdk_python.exceptions import (
     SuspendExecution,
     UnrecoverableError,
 )
-from aws_durable_execution_sdk_python.retries import (
-    RetryDecision,
-    RetryStrategyConfig,
-    create_retry_strategy,
-)
+from aws_durable_execution_sdk_python.retries import RetryDecision
 from aws_durable_execution_sdk_python.serdes import (
     EXTENDED_TYPES_SERDES,
     JsonSerDes,
@@ -47,18 +41,15 @@ from aws_durable_execution_sdk_python.serdes import (
     SerDesContext,
 )
 from aws_durable_execution_sdk_python.types import WaitForCallbackContext
-from aws_lambda_powertools.utilities.idempotency.exceptions import (
-    IdempotencyAlreadyInProgressError,
-)
 from botocore.exceptions import BotoCoreError, ClientError
 
-from jobs import Job, JobCancelled, PermanentError
+from jobs import Job
 from jobs.attempts import AttemptStore
 from jobs.context import JobContext
 from jobs.failure import stand_in, telling, type_name
 from jobs.metrics import Metric, count
-from jobs.settings import required_int
 from jobs.table import ConditionFailed
+from retries import KILLED_COUNTS, NEVER_AGAIN, PATIENT, PATIENTLY, STEP_RETRIES, decide
 
 MAX_STEP_RESULT = 256 * 1024
 """Bytes. https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
@@ -67,57 +58,6 @@ NAME = re.compile(r"[\x20-\x7e]{1,200}")
 https://docs.aws.amazon.com/lambda/latest/api/API_OperationUpdate.html"""
 
 T = TypeVar("T")
-Strategy = Callable[[Exception, int], RetryDecision]
-
-MAX_ATTEMPTS = required_int("MAX_ATTEMPTS", minimum=1)
-
-STEP_RETRIES = create_retry_strategy(
-    RetryStrategyConfig(
-        max_attempts=MAX_ATTEMPTS,
-        initial_delay=Duration.from_seconds(required_int("RETRY_BASE_SECONDS", minimum=0)),
-        max_delay=Duration.from_seconds(900),
-        jitter_strategy=JitterStrategy.HALF,
-    )
-)
-"""For the steps of work.py that bring no strategy of their own."""
-
-LOCK_TRIES = 24
-"""A minute apart, at an effect whose sandbox died at it: its lock stays for up to 15 minutes."""
-
-_PATIENTLY = create_retry_strategy(
-    RetryStrategyConfig(
-        max_attempts=24,
-        initial_delay=Duration.from_seconds(1),
-        max_delay=Duration.from_minutes(5),
-    )
-)
-PATIENT = StepConfig(retry_strategy=_PATIENTLY)
-"""For the steps that keep the job's record: throttled writes shall not fail a job.
-
-If the sandbox dies in one, it runs again, which changes nothing.
-"""
-
-KILLED_COUNTS = StepSemantics.AT_MOST_ONCE_PER_RETRY
-"""A step whose sandbox dies has failed, and is tried again as its strategy says. By the SDK's
-default it runs again in the same attempt, as often as it dies, until the execution times out.
-https://docs.aws.amazon.com/durable-execution/patterns/best-practices/idempotency/
-"""
-
-NEVER_AGAIN: tuple[type[Exception], ...] = (PermanentError, JobCancelled)
-"""What a step raises to end the job."""
-
-
-def decide(error: Exception, attempts: int, own: Strategy = STEP_RETRIES) -> RetryDecision:
-    """Return whether to try a step of work.py again, and when; `own` is the step's own strategy."""
-    if isinstance(error, (*NEVER_AGAIN, ConditionFailed)):
-        return RetryDecision.no_retry()
-    if isinstance(error, IdempotencyAlreadyInProgressError) and attempts < LOCK_TRIES:
-        return RetryDecision.retry(Duration.from_minutes(1))
-    return own(error, attempts)
-
-
-BRANCH_STEP = StepConfig(retry_strategy=decide, step_semantics=KILLED_COUNTS)
-"""For steps inside `map` and `parallel`, which would follow the SDK's own strategy."""
 
 
 class AttemptLost(Exception):
@@ -242,7 +182,7 @@ class JobDurableContext:
         def strategy(error: Exception, attempts: int) -> RetryDecision:
             if isinstance(error, DurableOperationError) and isinstance(error.__cause__, Exception):
                 return decide(error.__cause__, attempts, own)
-            return _PATIENTLY(error, attempts)  # the record could not be written
+            return PATIENTLY(error, attempts)  # the record could not be written
 
         ours = replace(config, serdes=config.serdes or JsonSerDes(), retry_strategy=strategy)
         with self._resuming(what), _as_raised():

@@ -21,15 +21,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from botocore.exceptions import BotoCoreError, ClientError
 
 import work
-from durable_context import (
-    ENGINE,
-    MAX_ATTEMPTS,
-    PATIENT,
-    JobDurableContext,
-    Superseded,
-    as_durable,
-    original,
-)
+from durable_context import ENGINE, JobDurableContext, Superseded, as_durable, original
 from jobs import Job, JobCancelled, PermanentError, Status
 from jobs.attempts import AttemptStore
 from jobs.context import JobContext
@@ -39,6 +31,7 @@ from jobs.notification import announce
 from jobs.once import note_deadline
 from jobs.reference import Reference
 from jobs.table import ConditionFailed
+from retries import MAX_ATTEMPTS, PATIENT
 
 logger = Logger()
 store = AttemptStore()
@@ -104,11 +97,9 @@ def _run(reference: Reference, context: DurableContext, position: str) -> Job:
         else:
             context.logger.exception("job failed")
             end = partial(store.fail, error=cause)
-    # A list, because a step would have to return JSON. A replay never comes here with the step
-    # done: `_claimed` has raised Superseded, since the job is then terminal.
-    ended: list[Job] = []
-    context.step(lambda _: ended.append(_end(job, end)), name="end", config=PATIENT)
-    return ended[0]
+    # A replay does not come here with this step done: `_claimed` raises, as the job is terminal.
+    context.step(lambda _: _end(job, end), name="end", config=PATIENT)
+    return job.job
 
 
 def _start(reference: Reference, execution: str) -> None:
@@ -164,8 +155,8 @@ def _ours(job: Job, reference: Reference, execution: str) -> bool:
     return job.execution == execution and job.retry_of == reference.retry_of
 
 
-def _end(job: JobContext, end: Callable[[Job], Job]) -> Job:
-    """Bring the job to its end."""
+def _end(job: JobContext, end: Callable[[Job], Job]) -> None:
+    """Bring the job to its end; `job.job` is then the job as stored."""
     try:
         try:
             ended = end(job.job)
@@ -175,7 +166,7 @@ def _end(job: JobContext, end: Callable[[Job], Job]) -> Job:
         raise Superseded(refused.job) from refused
     count_ended(ended.status)
     logger.info("job ended", extra={"attempt": ended.attempts, "status": ended.status})
-    return ended
+    job.job = ended
 
 
 def _execution(context: DurableContext) -> str:

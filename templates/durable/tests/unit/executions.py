@@ -22,10 +22,11 @@ from aws_durable_execution_sdk_python_testing.runner import DurableFunctionTestR
 
 import work
 import worker
-from durable_context import PATIENT, JobDurableContext, as_durable
+from durable_context import JobDurableContext, as_durable
 from jobs import Job
 from jobs.context import JobContext
 from jobs.reference import Reference
+from retries import PATIENT
 from tests.unit import given
 
 LATER = dt.timedelta(days=400)

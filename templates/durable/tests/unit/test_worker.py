@@ -21,9 +21,9 @@ from botocore.exceptions import EndpointConnectionError
 
 import work
 import worker
-from durable_context import decide
 from jobs import JobCancelled, PermanentError
 from jobs.context import JobContext
+from retries import decide
 from tests.unit import given
 from tests.unit.conftest import Counted, Read
 from tests.unit.executions import Execution, Executions, executions
@@ -86,7 +86,7 @@ class Failing:
     def __init__(self, *errors: BaseException, for_ever: bool = True) -> None:
         self.errors, self.for_ever, self.calls = errors, for_ever, 0
 
-    def __call__(self, *_: object) -> None:
+    def __call__(self, *_: object) -> Any:
         self.calls += 1
         if self.errors and (self.for_ever or self.calls <= len(self.errors)):
             raise self.errors[min(self.calls, len(self.errors)) - 1]

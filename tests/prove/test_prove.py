@@ -15,7 +15,7 @@ from tests.helpers.baked import BakedProject
 
 JOBS = 60
 SEEDS = {"queue": 240, "durable": 2781}
-"""Without a fault case that takes much longer than a minute; for the durable one with its own cases."""
+"""Without a fault case that takes much longer than a minute; durable: with each crash case."""
 
 BUG = """
 

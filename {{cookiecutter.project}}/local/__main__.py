@@ -17,6 +17,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
+from urllib.parse import quote
 from urllib.request import ProxyHandler, Request, build_opener
 
 from . import __version__
@@ -75,16 +76,22 @@ def _parser() -> argparse.ArgumentParser:
     add("--containers", action="store_true", help="open the emulated AWS to containers (sam local)")
     add("--skip-time", action="store_true", help="let waits of durable executions end at once")
     commands = parser.add_subparsers(title="questions to the stack that runs")
-    for name, run, what in (
-        ("jobs", _jobs, "list the jobs"),
-        ("dead-letters", _dead_letters, "look into the dead-letter queues"),
-        ("retry", _retry, "retry a job, as its owner"),
+    for name, run, what, argument in (
+        ("jobs", _jobs, "list the jobs", ""),
+        ("dead-letters", _dead_letters, "look into the dead-letter queues", ""),
+        ("topics", _topics, "list the messages that topics were sent", ""),
+        ("resources", _resources, "list tables, queues, topics, buckets and functions", ""),
+        ("retry", _retry, "retry a job, as its owner", "job_id"),
+        ("expire", _expire, "let a durable job's callback, or its execution, time out", "job_id"),
+        ("invoke", _invoke, "run a function once, on an event of its schedule or rule", "function"),
     ):
         command = commands.add_parser(name, help=what, description=what)
         command.set_defaults(run=run)
         command.add_argument("--json", action="store_true", help="for scripts")
-        if name == "retry":
-            command.add_argument("job_id")
+        if argument:
+            command.add_argument(argument)
+        if name == "invoke":
+            command.add_argument("-e", "--event", type=Path, help="a file that holds the event")
     return parser
 
 
@@ -212,6 +219,10 @@ def _greeting(stack: Any, host: str) -> list[str]:
         if stack.durable:
             port = stack.durable.emulator_url.rpartition(":")[2]
             lines.append(f"  sam local: DURABLE_EXECUTIONS_EXTERNAL_EMULATOR_PORT={port}")
+    names = [r["name"] for r in stack.resources() if not r["type"].endswith("::Function")]
+    keys = "AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local"
+    lines += ["", f"The emulated AWS holds {', '.join(names) or 'nothing'}. For AWS CLI:"]
+    lines += [f"  {keys} aws --region us-east-1 --endpoint-url {stack.aws.url} sqs list-queues"]
     lines += ["", "Ctrl-C ends it, and all jobs with it. Try it:", f"  {_curl(stack)}", ""]
     return lines
 
@@ -241,29 +252,40 @@ def _bridge() -> str:
         raise UsageError("--containers: no Docker bridge found; is Docker running?") from None
 
 
-def _ask(path: str, headers: dict[str, str] | None = None, method: str = "GET") -> tuple[int, Any]:
+def _ask(
+    path: str, headers: dict[str, str] | None = None, method: str = "GET", body: Any = None
+) -> tuple[int, Any]:
     """Ask the stack that runs. Returns the status and the JSON of the answer."""
+    data = None if body is None else json.dumps(body).encode()
     direct = build_opener(ProxyHandler({}))  # without the shell's proxy
     for url in _urls():
-        request = Request(url + path, headers=headers or {}, method=method)
+        request = Request(url + path, data, headers=headers or {}, method=method)
         with contextlib.suppress(OSError, HTTPException, ValueError):  # it is ending
             try:
-                with direct.open(request, timeout=60) as answer:
+                with direct.open(request, timeout=960) as answer:
                     return answer.status, json.load(answer)
             except HTTPError as error:
                 return error.code, json.load(error)
     raise UsageError("no stack runs here; start it with `python -m local`")
 
 
-def _list(arguments: argparse.Namespace, path: str, form: str) -> int:
+def _tell(path: str, *body: Any) -> Any:
+    """Give the stack that runs a command. Raises `UsageError` if the stack refuses it."""
+    answer = _ask(f"/_local/{path}", {"Content-Type": "application/json"}, "POST", body)[1]
+    if "refused" in answer:
+        raise UsageError(answer["refused"])
+    return answer
+
+
+def _list(arguments: argparse.Namespace, path: str, form: str, noun: str = "") -> int:
     found = _ask(f"/_local/{path}")[1]
     if arguments.json:
         print(json.dumps(found, indent=2))
         return 0
     for item in found:
         print(form.format(**{"attempts": 0, "status": "no status", **item}))
-    what = path.replace("-", " ")
-    print(f"{len(found)} {what if len(found) != 1 else what.removesuffix('s')}")
+    noun = noun or path.replace("-", " ").removesuffix("s")
+    print(f"{len(found)} {noun}{'' if len(found) == 1 else 's'}")
     return 0
 
 
@@ -277,6 +299,38 @@ def _dead_letters(arguments: argparse.Namespace) -> int:
     if (hidden := sum(queue["in_flight"] for queue in queues)) and not arguments.json:
         print(f"{hidden} more in flight: a function has received them and not deleted them")
     return code
+
+
+def _topics(arguments: argparse.Namespace) -> int:
+    return _list(arguments, "topics", "{topic}  {subject}  {message}", "message")
+
+
+def _resources(arguments: argparse.Namespace) -> int:
+    return _list(arguments, "resources", "{id:<28} {type:<30} {name}")
+
+
+def _expire(arguments: argparse.Namespace) -> int:
+    expired = _tell(f"expire/{quote(arguments.job_id, '')}")["expired"]
+    print(json.dumps(expired) if arguments.json else f"timed out: {', '.join(expired)}")
+    return 0
+
+
+def _invoke(arguments: argparse.Namespace) -> int:
+    event = []
+    if file := arguments.event:
+        try:
+            event = [json.loads(file.read_text(encoding="utf-8"))]
+        except OSError as error:
+            raise UsageError(f"{file}: {error.strerror}") from None
+        except ValueError as error:
+            raise UsageError(f"{file} is not JSON: {error}") from None
+    answer = _tell(f"invoke/{quote(arguments.function, '')}", *event)
+    if failure := answer.get("error"):
+        told = f"{failure['errorType']}: {failure['errorMessage']}"
+        print(f"local: {arguments.function} failed: {told}", file=sys.stderr)
+        return 1
+    print(json.dumps(answer["result"], indent=2))
+    return 0
 
 
 def _retry(arguments: argparse.Namespace) -> int:

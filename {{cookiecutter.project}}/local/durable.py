@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from email.message import Message
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -201,6 +201,19 @@ class Durable:
             {"name": e.name, "function": e.function.name, "status": e.status, "operations": done}
             for e, done in zip(newest, operations, strict=True)
         ]
+
+    def expire(self, job_id: str) -> list[str]:
+        """Let the callbacks of a job's running execution time out, or else the execution.
+
+        Returns what timed out. Raises `TemplateError` if no execution of the job runs.
+        """
+        running = (e for e in list(self.executions.values()) if e.status == "RUNNING")
+        found = [e.arn for e in running if e.name.startswith(job_id)]
+        if not found:
+            raise TemplateError(f"no execution of {job_id} runs; see `python -m local jobs`")
+        expired = json.loads(self._forward("POST", f"/expire/{quote(found[-1], '')}", b"")[2])
+        self._look_at(found[-1])
+        return list(expired)
 
     def _respond(self, method: str, target: str, headers: Message, body: bytes | None) -> Answer:
         """Answer one request to the Lambda API."""

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import socket
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,15 @@ class Emulator:
     def ref(self, logical_id: str) -> str:
         """Return what `!Ref` stands for: a table's name, a queue's URL, a topic's ARN."""
         return text(self.template.resolve({"Ref": logical_id}))
+
+    def topics(self) -> list[dict[str, str]]:
+        """Return topic, subject and text of each message that was published, by topic."""
+        connection = HTTPConnection(LOOPBACK, self.port, timeout=10)
+        try:
+            connection.request("GET", "/_local/topics")
+            return list(json.load(connection.getresponse()))
+        finally:
+            connection.close()
 
     def queue_url(self, logical_id: str) -> str:
         """Return the URL of a queue."""

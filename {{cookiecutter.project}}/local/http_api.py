@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from .sandbox import Invocation, Runner
-from .server import Answer, Headers, Server
+from .server import Answer, Headers, Respond, Server
 from .template import ACCOUNT, Template, is_true
 
 CALLER_HEADER = "x-local-caller"
@@ -192,14 +192,14 @@ def cors_headers(rules: dict[str, Any], origin: str | None, *names: str) -> Head
 
 
 class Front(Server):
-    """The server. `local(path)` answers below /_local; `log` gets a line per request.
+    """The server. `local` answers below /_local; `log` gets a line per request.
 
     Raises OSError when the port is taken.
     """
 
     def __init__(
         self, port: int, template: Template, runners: dict[str, Runner],
-        local: Callable[[str], Answer], log: Callable[[str, str], None],
+        local: Respond, log: Callable[[str, str], None],
     ) -> None:  # fmt: skip
         self.routes, self.unsupported = routes(template)
         rules = next(iter(template.http_apis().values())).get("CorsConfiguration") or {}
@@ -213,7 +213,10 @@ class Front(Server):
         if (urlsplit(target).path + "/").startswith("/_local/"):
             # A foreign web page may point its own domain to this machine (DNS rebinding).
             known = headers.get("host", "").rpartition(":")[0] in ("127.0.0.1", "localhost")
-            return self.local(target) if known else own_answer(403, "Forbidden")
+            # Without CORS, a browser sends JSON to its own page's server only.
+            known &= method == "GET" or headers.get("content-type") == "application/json"
+            answers = self.local if known else lambda *_: own_answer(403, "Forbidden")
+            return answers(method, target, headers, body)
         if body is None:
             return _TOO_LARGE
         origin = headers.get("origin")

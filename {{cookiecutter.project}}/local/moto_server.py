@@ -5,7 +5,9 @@ https://docs.getmoto.org/en/latest/docs/server_mode.html
 """
 
 import functools
+import json
 import logging
+import os
 import sys
 import threading
 import time
@@ -20,10 +22,12 @@ from moto.moto_server.werkzeug_app import (
     MotoRequestHandler,
     create_backend_app,
 )  # fmt: skip
+from moto.sns.models import sns_backends
 from moto.sqs import models as sqs_models
 from moto.sqs.models import SQSBackend
 from werkzeug.serving import make_server
 
+PUBLISHED = "/_local/topics"
 _receive = SQSBackend.receive_message
 
 
@@ -65,6 +69,13 @@ def _make_moto_faster() -> None:
         setattr(owner, name, replacement)
 
 
+def _published() -> list[dict[str, str]]:
+    """Return the messages of all topics; moto has no API for them."""
+    topics = list(sns_backends[os.environ["MOTO_ACCOUNT_ID"]]["us-east-1"].topics.values())
+    sent = [(topic.name, message) for topic in topics for message in topic.sent_notifications]
+    return [{"topic": name, "subject": m[2] or "", "message": m[1]} for name, m in sent]
+
+
 def _one_at_a_time(app: Callable[..., Any]) -> Callable[..., Any]:
     """Serialize the requests to DynamoDB.
 
@@ -74,6 +85,9 @@ def _one_at_a_time(app: Callable[..., Any]) -> Callable[..., Any]:
     lock = threading.Lock()
 
     def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
+        if environ["PATH_INFO"] == PUBLISHED:
+            start_response("200 OK", [("content-type", "application/json")])
+            return [json.dumps(_published()).encode()]
         if not environ.get("HTTP_X_AMZ_TARGET", "").startswith("DynamoDB"):
             return app(environ, start_response)
         with lock:

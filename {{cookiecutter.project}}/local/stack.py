@@ -7,6 +7,7 @@ import base64
 import errno
 import importlib.util
 import json
+import os
 import re
 import tempfile
 import threading
@@ -18,15 +19,16 @@ from dataclasses import asdict
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from .emulator import LOOPBACK, Emulator
+from .events import example
 from .http_api import Front, own_answer
 from .poller import Poller, mappings
 from .processes import Guard
 from .sandbox import InitError, Invocation, Runner
 from .server import Answer
-from .template import FUNCTION, QUEUE, Template, TemplateError
+from .template import BUCKET, FUNCTION, QUEUE, TABLES, TOPIC, Template, TemplateError
 
 __all__ = ["InitError", "Stack", "TemplateError"]
 
@@ -104,6 +106,8 @@ class Stack:
 
     def _start(self, port: int, reclaim: bool, concurrency: int) -> None:
         sources, unsupported = mappings(self.template)
+        if calls := os.environ.get("LOCAL_CALLS"):
+            Path(calls).write_bytes(b"")
         try:
             front = Front(port, self.template, self.runners, self._local, self._event)
         except OSError as error:
@@ -207,6 +211,37 @@ class Stack:
                 found.append({"queue": queue, "received": received, "body": m["Body"]})
         return found
 
+    def resources(self) -> list[dict[str, str]]:
+        """Return logical id, type, name and ARN of each emulated resource, and URLs of queues."""
+        template, found = self.aws.template, []
+        for name, kind, _ in template.resources(*TABLES, QUEUE, TOPIC, BUCKET, FUNCTION):
+            known = {"id": name, "type": kind, "name": template.name(name)}
+            url = {"url": template.queue_url(name)} if kind == QUEUE else {}
+            found.append({**known, "arn": template.arn(name), **url})
+        return found
+
+    def invoke_once(self, function: str, event: Any = None) -> dict[str, Any]:
+        """Invoke any function; without an event, with one of its schedule or rule.
+
+        Starts an execution of a durable function, and does not wait for its end.
+        """
+        if function not in self.runners:
+            raise TemplateError(f"no function {function}; there are: {', '.join(self.runners)}")
+        event = example(self.aws.template, function) if event is None else event
+        durable = self.durable and self.durable.functions.get(self.template.name(function))
+        if durable:
+            target = {"FunctionName": f"{durable.name}:{durable.alias}", "InvocationType": "Event"}
+            begun = self.aws.client("lambda").invoke(**target, Payload=json.dumps(event))
+            return {"result": {"DurableExecutionArn": begun["DurableExecutionArn"]}}
+        invocation = self.invoke(function, event)
+        return {"error": invocation.error} if invocation.error else {"result": invocation.result}
+
+    def expire(self, job_id: str) -> dict[str, Any]:
+        """Let the callbacks that a job's execution waits for time out, else the execution."""
+        if not self.durable:
+            raise TemplateError("no durable function: only its jobs have deadlines to bring about")
+        return {"expired": self.durable.expire(job_id)}
+
     def state(self) -> dict[str, Any]:
         """Return everything that the page shows."""
         functions = {name: list(runner.sandboxes) for name, runner in self.runners.items()}
@@ -221,21 +256,34 @@ class Stack:
             "jobs": self.jobs()[:_SHOWN],
             "executions": self.durable.state() if self.durable else [],
             "invocations": [asdict(i) for i in list(self.invocations)[: -_SHOWN - 1 : -1]],
+            "topics": self.aws.topics()[-_SHOWN:],
             "leaks": self.leaks,
             "unsupported": self.unsupported,
         }
 
-    def _local(self, target: str) -> Answer:
+    def _local(self, method: str, target: str, headers: Any, body: bytes | None) -> Answer:
         path = urlsplit(target).path.rstrip("/")
         if path == "/_local":
             html = ("content-type", "text/html; charset=utf-8")
             return 200, [*_PAGE_HEADERS, html], _PAGE.read_bytes()
-        views = {"state": self.state, "jobs": self.jobs, "dead-letters": self.dead_letters}
-        view = views.get(path.removeprefix("/_local/"))
-        if view is None:
-            return own_answer(404, "Not Found")
-        body = json.dumps(view(), default=_plain).encode()
-        return 200, [*_PAGE_HEADERS, ("content-type", "application/json")], body
+        views: dict[str, Callable[[], Any]] = {
+            "state": self.state, "jobs": self.jobs, "dead-letters": self.dead_letters,
+            "resources": self.resources, "topics": self.aws.topics,
+        }  # fmt: skip
+        commands: dict[str, Callable[..., Any]]
+        commands = {"invoke": self.invoke_once, "expire": self.expire}
+        verb, _, name = path.removeprefix("/_local/").partition("/")
+        try:
+            if method == "GET" and not name and verb in views:
+                answer = views[verb]()
+            elif method == "POST" and name and verb in commands:
+                answer = commands[verb](unquote(name), *json.loads(body or b"[]"))
+            else:
+                return own_answer(404, "Not Found")
+        except TemplateError as error:
+            answer = {"refused": str(error)}
+        content = json.dumps(answer, default=_plain).encode()
+        return 200, [*_PAGE_HEADERS, ("content-type", "application/json")], content
 
     def _output(self, function: str, line: str) -> None:
         self._say("log", function, line)

@@ -25,6 +25,7 @@ QUEUE = "AWS::SQS::Queue"
 TOPIC = "AWS::SNS::Topic"
 SUBSCRIPTION = "AWS::SNS::Subscription"
 BUCKET = "AWS::S3::Bucket"
+RULE = "AWS::Events::Rule"
 FUNCTION = "AWS::Serverless::Function"
 HTTP_API = "AWS::Serverless::HttpApi"
 _SUPPORTED = (*TABLES, QUEUE, TOPIC, SUBSCRIPTION, BUCKET, FUNCTION, HTTP_API)

@@ -9,10 +9,11 @@ import fastjsonschema
 from web.body import read_object
 from web.problems import InvalidPayload
 
-_validate = fastjsonschema.compile(
-    json.loads((Path(__file__).parent.parent / "payload.schema.json").read_text("utf-8")),
-    use_default=False,
-)
+_SCHEMA = Path(__file__).parent.parent / "payload.schema.json"
+try:
+    _validate = fastjsonschema.compile(json.loads(_SCHEMA.read_text("utf-8")), use_default=False)
+except ValueError as error:
+    raise ValueError(f"payload.schema.json is not a JSON schema: {error}") from error
 
 
 def parse_payload(body: bytes) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Questions and commands to the stack that runs: resources, topics, invoke, expire."""
 
 import json
-import os
 import signal
 import textwrap
 from collections.abc import Callable, Iterator
@@ -124,9 +123,7 @@ def test_an_event_is_read_from_a_file(running: Running, tmp_path: Path) -> None:
         (["expire", "x"], "no durable function: only its jobs have deadlines"),
     ],
 )
-def test_what_cannot_be_done_is_one_line(
-    running: Running, arguments: list[str], line: str
-) -> None:
+def test_what_cannot_be_done_is_one_line(running: Running, arguments: list[str], line: str) -> None:
     assert line in one_line(running.project.run(*arguments))
 
 

@@ -72,6 +72,7 @@ RESOURCES: dict[str, Any] = {
         },
     ),
     "Dead": queue(),
+    "Orders": {"Type": "AWS::SNS::Topic"},
 }
 
 
@@ -124,6 +125,23 @@ def test_a_job_is_watched_until_it_completes_and_one_until_it_fails(
     assert "then failed" in labels
     until(lambda: "0 waiting, 1 in flight" in browser.text())  # the poisoned message
     assert browser.errors == []
+
+
+def test_a_time_of_another_day_has_its_date(stack: Stack, browser: Browser) -> None:
+    waits = {"for": {"S": "approval"}, "until": {"S": "2031-05-17T12:00:00Z"}}
+    item = {"job_id": {"S": "late"}, "status": {"S": "waiting"}, "waiting": {"M": waits}}
+    stack.aws.client("dynamodb").put_item(TableName="JobsTable", Item=item)
+    browser.open(f"{stack.url}/_local")
+    until(lambda: "for approval until" in browser.text())
+    assert "2031" in browser.text()
+
+
+def test_messages_of_topics_are_shown(stack: Stack, browser: Browser) -> None:
+    topic = stack.template.arn("Orders")
+    stack.aws.client("sns").publish(TopicArn=topic, Message="<i>order</i> 17")
+    browser.open(f"{stack.url}/_local")
+    until(lambda: "<i>order</i> 17" in browser.text())  # as text, not as markup
+    assert "Orders" in browser.text()
 
 
 def test_nothing_comes_from_another_host(stack: Stack, browser: Browser) -> None:

@@ -42,9 +42,9 @@ def make(project: BakedProject, *arguments: str) -> str:
 
 
 def test_no_setting_of_the_shell_reaches_python(project: BakedProject) -> None:
-    make(project, "local")
+    make(project, "local", "ARGS=--port 3001")
     calls = (project.path / "called").read_text(encoding="utf-8").splitlines()
-    assert calls[-1] == "PYTHONSAFEPATH= PIP_USER= -m local"
+    assert calls[-1] == "PYTHONSAFEPATH= PIP_USER= -m local --port 3001"
 
 
 @pytest.mark.parametrize("fault", ["none", "emptied", "dangling"])
@@ -76,3 +76,13 @@ def test_test_ids_are_the_same_in_every_process(baked: Oven, worker: str) -> Non
     first, second = (process.communicate()[0] for process in [collect("1"), collect("2")])
     assert "::test_" in first
     assert first.rpartition("\n\n")[0] == second.rpartition("\n\n")[0]
+
+
+@pytest.mark.parametrize("schema", ["{", '{"type": "nothing"}'])
+def test_a_broken_payload_schema_is_named(baked: Oven, schema: str) -> None:
+    project = baked.fresh()
+    (project.path / "src" / "payload.schema.json").write_text(schema, encoding="utf-8")
+    done = project.run("local", "--port", "0", check=False)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert "ApiFunction does not start: ValueError: payload.schema.json is not a JSON " in line

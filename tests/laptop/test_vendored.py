@@ -39,7 +39,7 @@ def test_its_names_hold_no_template_syntax() -> None:
 def test_one_version() -> None:
     kit = tomllib.loads((KIT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     changelog = (KIT / "CHANGELOG.md").read_text(encoding="utf-8")
-    newest = re.search(r"^## (\S+)", changelog, re.M)
+    newest = re.search(r"^## (\d\S*)", changelog, re.M)
     assert newest
     assert __version__ == kit == newest[1]
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import Oven
 from tests.helpers.baked import QUESTIONS
-from tests.helpers.rules.sources import sources, variables
+from tests.helpers.rules.sources import environment, sources
 
 MAY_IMPORT = {
     "api": {"job_routes", "callback_routes", "web"},
@@ -51,13 +51,10 @@ def test_imports_run_one_way(worker: str, baked: Oven) -> None:
 def test_a_function_loads_only_what_it_uses(worker: str, function: str, baked: Oven) -> None:
     """Only the API compiles the payload schema; only the others need boto3, by Powertools."""
     project = baked(worker=worker)
-    modules = sources(project).values()
-    settings = {name: "1" for module in modules for name in variables(module)}
-    environment = {"PATH": os.environ["PATH"], **settings, "AWS_DEFAULT_REGION": "us-east-1"}
     done = subprocess.run(
-        [sys.executable, "-B", "-c", f"import sys, {function}; print(*sys.modules)"],
+        [sys.executable, "-c", f"import sys, {function}; print(*sys.modules)"],
         cwd=project.path / "src",
-        env=environment,
+        env={"PATH": os.environ["PATH"], **environment(project)},
         capture_output=True,
         text=True,
         check=False,

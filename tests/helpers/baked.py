@@ -85,14 +85,15 @@ class BakedProject:
         return done
 
 
-def calls_of_a_job(project: BakedProject) -> dict[str, Any]:
+def calls_of_a_job(project: BakedProject, sample: bool = False) -> dict[str, Any]:
     """Return what one job of a project asks of AWS; see tests/tools/scaling/calls.py.
 
-    Writes into the project.
+    With `sample`, its work is that of work.py. Writes into the project.
     """
     code = (KIT / "tests" / "tools" / "scaling" / "calls.py").read_text(encoding="utf-8")
     (project.path / "tests" / "unit" / "test_calls.py").write_text(code, encoding="utf-8")
-    out = project.run("pytest", "-q", "-s", "tests/unit/test_calls.py").stdout
+    with mock.patch.dict(os.environ, {"CALLS_OF_THE_SAMPLE": "1"} if sample else {}):
+        out = project.run("pytest", "-q", "-s", "tests/unit/test_calls.py").stdout
     (line,) = (line for line in out.splitlines() if line.startswith("CALLS "))
     found: dict[str, Any] = json.loads(line.removeprefix("CALLS "))
     return found

@@ -10,19 +10,11 @@ import pytest
 
 from tests.conftest import Oven
 from tests.helpers.baked import BakedProject, tree
+from tests.helpers.rules.sources import environment
 from tests.helpers.support import pythons
 from tests.helpers.support.sam import SAM
 
 RUNTIME = "3.13"
-ENVIRONMENT = {
-    "AWS_DEFAULT_REGION": "us-east-1",
-    "JOBS_TABLE": "t",
-    "IDEMPOTENCY_TABLE": "t",
-    "JOBS_QUEUE_URL": "q",
-    "JOB_RETENTION_DAYS": "30",
-    "POWERTOOLS_SERVICE_NAME": "test",
-    "PYTHONDONTWRITEBYTECODE": "1",
-}
 TEMPLATE = """\
 Transform: AWS::Serverless-2016-10-31
 Resources:
@@ -75,7 +67,7 @@ def test_every_source_stays_and_has_bytecode(built: Path) -> None:
 
 
 @pytest.mark.proof
-def test_the_runtime_uses_the_bytecode(built: Path, tmp_path: Path) -> None:
+def test_the_runtime_uses_the_bytecode(project: BakedProject, built: Path, tmp_path: Path) -> None:
     """Sources that raise do no harm, so Python has not read them."""
     task = tmp_path / "task"
     shutil.copytree(built / "ApiFunction", task)
@@ -84,7 +76,7 @@ def test_the_runtime_uses_the_bytecode(built: Path, tmp_path: Path) -> None:
     path = f"{task}{os.pathsep}{pythons.runtime_packages(RUNTIME)}"
     done = subprocess.run(
         [python(), "-c", "import api; print('loaded')"],
-        env=ENVIRONMENT | {"PYTHONPATH": path},
+        env=environment(project) | {"PYTHONPATH": path},
         capture_output=True,
         text=True,
         check=False,

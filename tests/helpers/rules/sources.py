@@ -81,6 +81,13 @@ def variables(tree: ast.Module) -> Iterator[str]:
             yield ast.literal_eval(node.slice)
 
 
+def environment(project: BakedProject) -> dict[str, str]:
+    """An environment in which each function can be imported: every variable that src/ reads."""
+    names = {name for tree in sources(project).values() for name in variables(tree)}
+    keys = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_DEFAULT_REGION": REGION}
+    return {**dict.fromkeys(names, "1"), **keys, "PYTHONDONTWRITEBYTECODE": "1"}
+
+
 def counted(project: BakedProject) -> list[str]:
     """The metrics that the sources count: those of `Metric`."""
     return [

@@ -1,16 +1,18 @@
-"""Counts what one job asks of AWS, and prints a line of JSON.
+"""Notes what one job asks of AWS, and prints a line of JSON.
 
 tests/scaling/test_scaling.py lays this file among the unit tests of a generated project.
 """
 
 import importlib.util
 import json
+import os
 from collections import Counter
 from typing import Any
 
 import pytest
 import work
 import worker
+from botocore.client import BaseClient
 from botocore.httpsession import URLLib3Session
 
 from tests import samples
@@ -30,10 +32,19 @@ def size(value: Any) -> int:
 
 
 def test_calls_of_a_job(receiver: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Post a job whose work is one step that does nothing, run it, and ask for it once."""
+    """Post a job whose work is one step that does nothing, run it, and ask for it once.
+
+    CALLS_OF_THE_SAMPLE in the environment leaves the work as it is.
+    """
     calls: Counter[str] = Counter()
     sizes: list[int] = []
-    send = URLLib3Session.send
+    requests: list[Any] = []
+    send, call = URLLib3Session.send, BaseClient._make_api_call
+
+    def noted(self: Any, operation: str, parameters: Any) -> Any:
+        """Note a call of the job with its parameters; bench.py makes it again."""
+        requests.append([self.meta.service_model.service_name, operation, parameters])
+        return call(self, operation, parameters)
 
     def counted(self: Any, request: Any) -> Any:
         answer = send(self, request)
@@ -51,10 +62,13 @@ def test_calls_of_a_job(receiver: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def count(action: Any) -> dict[str, int]:
         calls.clear()
-        action()
+        with monkeypatch.context() as patch:
+            patch.setattr(BaseClient, "_make_api_call", noted)
+            action()
         return dict(calls)
 
-    monkeypatch.setattr(work, "run", run)
+    if "CALLS_OF_THE_SAMPLE" not in os.environ:
+        monkeypatch.setattr(work, "run", run)
     monkeypatch.setattr(URLLib3Session, "send", counted)
     job_ids: list[str] = []
     told: dict[str, Any] = {
@@ -62,10 +76,12 @@ def test_calls_of_a_job(receiver: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     }
     engine_of = run_durably if DURABLE else run_queued
     told |= engine_of(given.stored(job_ids[0]), receiver, monkeypatch, count)
+    made = [*requests]
     told["get"] = count(lambda: client.get(job_ids[0]))
     assert given.stored(job_ids[0]).status == "completed"
     data = len(json.dumps(samples.HAPPY)) + len("{}")
-    print("CALLS", json.dumps({**told, "items": sizes, "data": data}))
+    told |= {"items": sizes, "data": data, "requests": made}
+    print("CALLS", json.dumps(told, default=str))
 
 
 def run_queued(job: Any, receiver: Any, monkeypatch: pytest.MonkeyPatch, count: Any) -> Any:

@@ -1,6 +1,6 @@
 # A thin cover: every recipe is a plain command that also works without make.
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-fast check demo bench prove load mutants
+.PHONY: help setup test prepare test-fast check demo bench prove load mutants
 
 # Any Python 3 will do to start with: bootstrap.py finds one that is new enough.
 PYTHON ?= python3
@@ -24,9 +24,12 @@ help: ## Show this list
 setup: ## Make .venv with everything the tests import
 	@$(PYTHON) tests/tools/bootstrap.py
 
-test: setup check ## Run every test; gets Python, SAM and containers ready by itself
-	@$(BIN)/python -m tests.tools.prepare
+test: setup ## Run every test; gets Python, SAM and containers ready by itself
+	@$(MAKE) --no-print-directory -j 2 check prepare
 	$(BIN)/python $(PYTEST)
+
+prepare: setup
+	@$(BIN)/python -m tests.tools.prepare
 
 test-fast: setup ## Run the tests that need neither containers nor minutes
 	$(BIN)/python $(PYTEST) -m "not container and not proof"

@@ -74,7 +74,6 @@ def fuzz(project: BakedProject, folder: Path, phases: str) -> tuple[dict[str, An
             env={
                 **os.environ,
                 "SCHEMATHESIS_HOOKS": str(KIT / "tests" / "contract" / "fuzz_hooks.py"),
-                "PYTHONDONTWRITEBYTECODE": "1",
             },
             check=False,
         )

@@ -97,14 +97,13 @@ def test_two_builds_give_the_same_bytes(built: Path, baked: Oven) -> None:
 def test_sam_build_alone_removes_bytecode(baked: Oven) -> None:
     """Otherwise unchecked bytecode would hide a change of its source."""
     project = baked.fresh()
-    build = make_build(project)
     for change in ("", "# changed\n"):
+        build = make_build(project)
         work = project.path / "src" / "work.py"
         work.write_text(work.read_text(encoding="utf-8") + change, encoding="utf-8")
         SAM.find().build(project.path, runtime=f"python{RUNTIME}")
         assert list(build.rglob("*.pyc")) == []
         assert change in (build / "WorkerFunction" / "work.py").read_text(encoding="utf-8")
-        make_build(project)
 
 
 def refusal(project: BakedProject, *options: str) -> str:

@@ -28,7 +28,8 @@ def scripts(name: str) -> Path:
         if not finished.exists():
             say(f"installing {name} into {folder} …")
             run(sys.executable, "-m", "venv", "--clear", folder)
-            pip = (found / "python", "-m", "pip", "install", "--quiet")
+            # A tool compiles what it imports when it runs: a small part of what it installs.
+            pip = (found / "python", "-m", "pip", "install", "--quiet", "--no-compile")
             run(*pip, "--requirement", pins)
             finished.touch()
     return found

@@ -1,4 +1,4 @@
-"""What work.py is given to work with: the job, seen from inside an attempt."""
+"""The job as work.py sees it during an attempt."""
 
 import time
 from collections.abc import Callable
@@ -13,14 +13,14 @@ from jobs.once import once
 MAX_MESSAGE = 500
 MAX_AMOUNT = 2**53 - 1
 REFRESH_SECONDS = 1.0
-"""At most one request a second: a job of 10,000 steps shall not cost 10,000 writes."""
+"""At most one request per second, so that a job of 10,000 steps does not cost 10,000 writes."""
 
 
 class JobContext:
     """The job during one attempt.
 
-    Once the attempt has been given up and another one has begun, writes raise
-    `jobs.table.ConditionFailed`. Do not catch it: the old attempt can change nothing any more.
+    After another attempt has begun, writes raise `jobs.table.ConditionFailed`. Do not catch it:
+    the old attempt can no longer change the job.
     """
 
     def __init__(self, job: Job, store: AttemptStore, remaining_ms: Callable[[], int]) -> None:
@@ -41,17 +41,17 @@ class JobContext:
         return self.job.attempts
 
     def remaining(self) -> float:
-        """Return the seconds that are left before Lambda ends this attempt."""
+        """Return the seconds until Lambda ends this attempt."""
         return self._remaining_ms() / 1000
 
     def progress(self, done: int, total: int | None = None, message: str = "") -> None:
         """Tell the status endpoint how far the work is.
 
-        Written at most once a second; the end of the attempt writes the latest.
+        It is written at most once per second. The end of the attempt writes the latest.
 
         Raises:
             TypeError: `done` or `total` is not a whole number.
-            ValueError: it is negative, or larger than a JSON number can be told exactly.
+            ValueError: it is negative, or larger than JSON numbers are exact.
         """
         progress: dict[str, Any] = {"done": _amount(done)}
         if total is not None:
@@ -65,21 +65,21 @@ class JobContext:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the owner has asked to cancel; then clean up and raise `JobCancelled`."""
+        """Whether the owner has asked to cancel. If so, clean up and raise `JobCancelled`."""
         if not self.job.cancel_requested and self._due():
             self._note(self._store.get(self.id))
         return self.job.cancel_requested
 
     def once(self, name: str, effect: Callable[[], Any]) -> Any:
-        """Do a side effect once for this job, whatever becomes of the attempt: see `jobs.once`."""
-        # Once a job has expired, its idempotency key gives the same id to a new one.
+        """Do a side effect once for this job, however many attempts it takes: see `jobs.once`."""
+        # After a job has expired, its idempotency key yields the same id again.
         return once(f"{self.id}#{self.job.created_at}", name, effect)
 
     def _due(self) -> bool:
         return time.monotonic() >= self._refresh_at
 
     def _note(self, stored: Job | None) -> None:
-        # The attempt number stays our own: it is what fences our writes.
+        # Keep the number of this attempt: it fences the attempt's writes.
         if stored is not None:
             self.job = replace(self.job, cancel_requested=stored.cancel_requested)
         self._refresh_at = time.monotonic() + REFRESH_SECONDS

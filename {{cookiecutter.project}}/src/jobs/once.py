@@ -1,4 +1,4 @@
-"""Side effects that happen once a job, however many attempts it takes."""
+"""Side effects that happen once per job, however many attempts it takes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,9 +15,9 @@ from jobs.exceptions import PermanentError
 from jobs.settings import client, settings
 
 MAX_ANSWER = 50_000
-"""Bytes; a record is one DynamoDB item of 400 KB."""
+"""Bytes. A record is one DynamoDB item, which holds 400 KB."""
 TEN_YEARS = 10 * 365 * 86_400
-"""Longer than a job lives: each retry and each long wait prolongs it."""
+"""Longer than a job lives, although each retry and each long wait prolongs its life."""
 
 _config = IdempotencyConfig(expires_after_seconds=TEN_YEARS)
 _records = DynamoDBPersistenceLayer(
@@ -26,20 +26,20 @@ _records = DynamoDBPersistenceLayer(
 
 
 def note_deadline(context: LambdaContext) -> None:
-    """Tell when this invocation ends, so that a record it leaves in progress ends with it."""
+    """Note when this invocation ends: a record that it leaves in progress ends then."""
     _config.register_lambda_context(context)
 
 
 def once(job_id: str, name: str, effect: Callable[[], Any]) -> Any:
-    """Call `effect` unless it has already been done for this job under `name`.
+    """Call `effect`, unless it has already happened for this job under `name`.
 
-    The first answer is kept and returned ever after. An attempt that is killed between the effect
-    and its record does it again: keep `effect` to one request.
+    The first answer is stored, and returned every time. If an attempt is killed between the effect
+    and its record, the next attempt repeats the effect. So keep `effect` to one request.
     https://docs.aws.amazon.com/powertools/python/latest/utilities/idempotency/
 
     Raises:
-        PermanentError: the answer is not JSON, or larger than a record; the effect is done.
-        IdempotencyAlreadyInProgressError: another attempt is at it, or was killed at it.
+        PermanentError: the effect has happened, but its answer is not JSON or is too large.
+        IdempotencyAlreadyInProgressError: another attempt is doing it, or was killed in it.
     """
     answer, *problem = _guarded(key=f"{job_id}#{name}", effect=effect)
     if problem:
@@ -48,8 +48,8 @@ def once(job_id: str, name: str, effect: Callable[[], Any]) -> Any:
 
 
 def _do(*, key: str, effect: Callable[[], Any]) -> list[Any]:
-    # In a list, since Powertools replays an answer that is false as None. An answer that it could
-    # not keep would leave no record that the effect was done: the list then holds None and why.
+    # A list, because Powertools replays a false answer as None. An answer that cannot be stored
+    # would leave no record of the effect. Then the list holds None and the reason.
     answer = effect()
     try:
         size = len(canonical(answer).encode("utf-8"))

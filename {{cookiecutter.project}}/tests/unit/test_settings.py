@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
@@ -19,14 +20,10 @@ def test_the_settings_of_the_template() -> None:
 @pytest.mark.parametrize("name", ["JOBS_TABLE", "IDEMPOTENCY_TABLE", "JOB_RETENTION_DAYS"])
 def test_a_missing_variable_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sentence = f"^{name} is not set. template.yaml sets it for the deployed function.$"
-
-    monkeypatch.setenv(name, "")
-    with pytest.raises(SettingsError, match=sentence):
-        Settings.from_environment()
-
-    monkeypatch.delenv(name)
-    with pytest.raises(SettingsError, match=sentence):
-        Settings.from_environment()
+    for lack in (partial(monkeypatch.setenv, name, ""), partial(monkeypatch.delenv, name)):
+        lack()
+        with pytest.raises(SettingsError, match=sentence):
+            Settings.from_environment()
 
 
 def test_a_missing_variable_stops_the_import(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,28 +39,23 @@ def test_a_missing_variable_stops_the_import(monkeypatch: pytest.MonkeyPatch) ->
     assert started.stderr.splitlines()[-1].startswith("jobs.settings.SettingsError: JOBS_TABLE is")
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "1.5", "a month"])
-def test_a_wrong_number_is_named(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JOB_RETENTION_DAYS", value)
+@pytest.mark.parametrize(
+    ("value", "minimum"),
+    [("0", 1), ("1", 2), ("-1", 0), ("1.5", 1), ("a month", 1), ("a month", 2)],
+)
+def test_a_wrong_number_is_named(value: str, minimum: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBER", "2")
+    assert required_int("NUMBER", minimum=2) == 2
+    monkeypatch.setenv("NUMBER", value)
     with pytest.raises(SettingsError) as error:
-        Settings.from_environment()
-    assert str(error.value) == (
-        f"JOB_RETENTION_DAYS is '{value}'. It takes a whole number from 1 on."
-    )
-
-
-@pytest.mark.parametrize("minimum", [1, 2])
-def test_text_is_no_number_whatever_the_minimum(
-    minimum: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NUMBER", "a month")
-    with pytest.raises(SettingsError, match="NUMBER is 'a month'"):
         required_int("NUMBER", minimum)
+    assert str(error.value) == f"NUMBER is '{value}'. It takes a whole number from {minimum} on."
 
 
-def test_the_least_number_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NUMBER", "1")
-    assert required_int("NUMBER", minimum=1) == 1
+def test_a_job_is_kept_for_a_day_or_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOB_RETENTION_DAYS", "0")
+    with pytest.raises(SettingsError, match="from 1 on"):
+        Settings.from_environment()
 
 
 def test_no_topic_means_no_notifications(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,9 +146,8 @@ def item(job: Job) -> dict[str, Any] | None:
     answer = AWS.client("dynamodb").get_item(
         TableName=settings.jobs_table, Key={"job_id": {"S": job.job_id}}, ConsistentRead=True
     )
-    deserialize = TypeDeserializer().deserialize
-    stored = answer.get("Item")
-    return None if stored is None else {name: deserialize(v) for name, v in stored.items()}
+    value = TypeDeserializer().deserialize
+    return {n: value(v) for n, v in answer["Item"].items()} if "Item" in answer else None
 
 
 def change(job: Job, **attributes: Any) -> None:

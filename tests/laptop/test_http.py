@@ -71,7 +71,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
             route("GET /files/{path+}"),
             route("GET /open", Auth={"Authorizer": "NONE"}),
             route("GET /token", Auth={"Authorizer": "Token"}),
-            route("GET /custom", Auth={"Authorizer": "Custom"}),
+            route("GET /custom", Auth={"Authorizer": "Custom"}, RouteSettings={}),
         ),
         "Answer": api("answer", route("POST /answer")),
         "Fail": api("fail", route("GET /fail"), route("GET /late", TimeoutInMillis=200)),
@@ -378,6 +378,10 @@ def test_missing_credentials_are_refused(client: httpx.Client) -> None:
 
 def test_a_lambda_authorizer_is_named_as_unsupported(stack: Stack) -> None:
     assert "Echo.Event7 (Lambda authorizer Custom)" in stack.unsupported
+
+
+def test_settings_of_a_route_are_named_as_unsupported(stack: Stack) -> None:
+    assert "Echo.Event7.RouteSettings" in stack.unsupported
 
 
 def test_preflight_is_answered_without_a_route(client: httpx.Client) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import subprocess
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -69,6 +70,18 @@ def test_resources(running: Running) -> None:
     found = {r["id"]: r for r in json.loads(running.project.run("resources", "--json").stdout)}
     assert found["JobsQueue"]["url"] == running.queue("JobsQueue")
     assert found["Orders"]["arn"] == "arn:aws:sns:us-east-1:000000000000:Orders"
+
+
+def test_a_reader_may_stop_early(running: Running) -> None:
+    """As `head` does."""
+    command = running.project.command("resources")
+    with subprocess.Popen(
+        command, cwd=running.project.path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        assert process.stderr.read() == b""
 
 
 def test_messages_of_topics_are_listed(running: Running) -> None:

@@ -180,8 +180,11 @@ def test_what_is_not_supported_is_named(tmp_path: Path) -> None:
         tmp_path,
         """
         Globals: {Function: {Runtime: python3.13, Handler: a.b, CodeUri: .}}
+        Conditions: {InVpc: !Equals [a, b]}
         Resources:
-          Plain: {Type: AWS::Serverless::Function, Properties: {Tracing: Active}}
+          Plain:
+            Type: AWS::Serverless::Function
+            Properties: {Tracing: Active, VpcConfig: !If [InVpc, {}, !Ref AWS::NoValue]}
           Restored: {Type: AWS::Serverless::Function, Properties: {SnapStart: {}}}
           Node: {Type: AWS::Serverless::Function, Properties: {Runtime: nodejs22.x}}
           Bucket: {Type: AWS::S3::Bucket, Properties: {NotificationConfiguration: {}}}

@@ -195,7 +195,7 @@ def _readable(line: str) -> list[str]:
 
 
 def _print(line: str) -> None:
-    with contextlib.suppress(BrokenPipeError):  # without a reader, the stack goes on
+    with contextlib.suppress(BrokenPipeError):  # without a reader, as after `| head`
         sys.stdout.write(line + "\n")  # one write, so that threads' lines do not mix
         sys.stdout.flush()
 
@@ -283,9 +283,9 @@ def _list(arguments: argparse.Namespace, path: str, form: str, noun: str = "") -
         print(json.dumps(found, indent=2))
         return 0
     for item in found:
-        print(form.format(**{"attempts": 0, "status": "no status", **item}))
+        _print(form.format(**{"attempts": 0, "status": "no status", **item}))
     noun = noun or path.replace("-", " ").removesuffix("s")
-    print(f"{len(found)} {noun}{'' if len(found) == 1 else 's'}")
+    _print(f"{len(found)} {noun}{'' if len(found) == 1 else 's'}")
     return 0
 
 

@@ -28,6 +28,7 @@ _EVENT_LIMIT = 6 * 1024 * 1024  # bytes, of a synchronous invocation
 _TIMEOUT = 30.0  # seconds that an integration may take
 _TEXT_TYPES = re.compile(r"text/.*|application/(.*\+)?(json|xml)|application/javascript")
 _OWN_HEADERS = ("connection", "content-length", "date", "server", "transfer-encoding")
+_EVENT_PROPERTIES = {"ApiId", "Auth", "Method", "Path", "TimeoutInMillis"}
 _REFUSALS = {"iam": (403, "Forbidden"), "jwt": (401, "Unauthorized")}
 
 
@@ -73,11 +74,13 @@ def routes(template: Template) -> tuple[list[Route], list[str]]:
                 authorizer = None
             method, path = str(p.get("Method", "ANY")).upper(), p.get("Path", "$default")
             key = path if path == "$default" else f"{method} {path}"
-            if str(p.get("PayloadFormatVersion", "2.0")) != "2.0":
-                unsupported.append(f"{function.name}.{event_name}.PayloadFormatVersion")
-            where = f"{function.name}.{event_name}.TimeoutInMillis"
-            seconds = template.whole(p.get("TimeoutInMillis", 30_000), where) / 1000
-            found.append(Route(key, function.name, authorizer, seconds))
+            where = f"{function.name}.{event_name}"
+            known = _EVENT_PROPERTIES
+            if str(p.get("PayloadFormatVersion")) == "2.0":
+                known = known | {"PayloadFormatVersion"}
+            unsupported += [f"{where}.{name}" for name in p if name not in known]
+            limit = template.whole(p.get("TimeoutInMillis", 30_000), f"{where}.TimeoutInMillis")
+            found.append(Route(key, function.name, authorizer, limit / 1000))
     return sorted(found, key=lambda route: route.rank), unsupported
 
 

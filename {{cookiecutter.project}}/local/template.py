@@ -7,6 +7,7 @@ https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/s
 """
 
 import base64
+import contextlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -248,7 +249,7 @@ class Template:
                     found.append(f"{name} (runtime {self.resolve(merged.get('Runtime'))})")
                 known = _FUNCTION_PROPERTIES | _HARMLESS
                 known |= _DURABLE if "DurableConfig" in merged else set()
-                found += [f"{name}.{p}" for p in merged if p not in known]
+                found += [f"{name}.{p}" for p in self._with_value(merged) if p not in known]
             elif kind == BUCKET:
                 found += [f"{name}.{p}" for p in raw if p == "NotificationConfiguration"]
             elif kind == HTTP_API:
@@ -282,15 +283,19 @@ class Template:
             merged = self.with_globals(sections.get(kind, ""), raw)
             served = _DURABLE if "DurableConfig" in merged else set()
             for key in merged.keys() - _EFFECTIVE[kind] - served:
-                if f"{name}.{key}" not in unsupported and self._has_value(merged[key]):
+                if f"{name}.{key}" not in unsupported and key in self._with_value(merged):
                     found.add(f"{kind.rpartition('::')[2]}.{key}")
         return sorted(found)
 
-    def _has_value(self, value: Any) -> bool:
-        try:
-            return bool(self.resolve([value]))
-        except TemplateError:  # only AWS knows it
-            return True
+    def _with_value(self, properties: dict[str, Any]) -> list[str]:
+        """Return the names of properties that are not AWS::NoValue."""
+        found = []
+        for key, value in properties.items():
+            with contextlib.suppress(TemplateError):  # only AWS knows its value
+                if not self.resolve([value]):
+                    continue
+            found.append(key)
+        return found
 
     def whole(self, value: Any, where: str) -> int:
         """Return a whole number. Raises `TemplateError`, which names the value's parameter."""

@@ -58,6 +58,26 @@ def test_a_handler_without_the_decorator_fails_its_execution(
     assert execution["status"] == "FAILED"
 
 
+def test_a_name_is_taken_once(run: Callable[..., Any]) -> None:
+    """https://docs.aws.amazon.com/lambda/latest/dg/durable-execution-idempotency.html"""
+    stack = run({"F": function("app.handler", **DURABLE)}, {"app": APP})
+    lambda_ = stack.aws.client("lambda")
+
+    def begin(payload: str) -> Any:
+        return lambda_.invoke(
+            FunctionName="F:live",
+            InvocationType="Event",
+            DurableExecutionName="a-name",
+            Payload=payload,
+        )
+
+    first, again = begin('{"number": 21}'), begin('{"number": 21}')
+    assert first["StatusCode"] == 202
+    assert again["DurableExecutionArn"] == first["DurableExecutionArn"]
+    with pytest.raises(ClientError, match="DurableExecutionAlreadyStarted"):
+        begin('{"number":21}')
+
+
 def test_without_concurrency_an_event_is_dead_lettered_at_once(run: Callable[..., Any]) -> None:
     """https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html"""
     letters = {"Type": "SQS", "TargetArn": {"Fn::GetAtt": ["Letters", "Arn"]}}

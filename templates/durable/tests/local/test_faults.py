@@ -10,9 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
-from botocore.exceptions import ClientError
 
 from local.stack import Stack
 from tests.contract.client import Caller
@@ -78,13 +76,6 @@ class Campaign:
             Endpoint=arn["Attributes"]["QueueArn"],
         )
         self.stack = stack
-        self.lambda_ = boto3.client(
-            "lambda",
-            endpoint_url=stack.durable.url,
-            region_name="us-east-1",
-            aws_access_key_id="local",
-            aws_secret_access_key="local",
-        )
         self._sqs, self._folder = sqs, folder
         self.caller = Caller(stack.url, CONTRACT, None, impatience=0.1, patience=150)
         self.stopped = self.start("stopped", wait=600)
@@ -98,7 +89,7 @@ class Campaign:
         self.endless = self.start("endless", seconds=60)
         self.crashing = self.start("crashing", crash=True)
         self.chance = self.start("chance", chance=True)
-        self.lambda_.stop_durable_execution(
+        stack.aws.client("lambda").stop_durable_execution(
             DurableExecutionArn=self.execution(self.stopped),
             Error={"ErrorType": "Operator", "ErrorMessage": "enough"},
         )
@@ -198,29 +189,6 @@ def test_a_job_that_waits_needs_no_sandbox(campaign: Campaign) -> None:
     assert campaign.while_nothing_runs == "waiting"
 
 
-def test_a_name_is_taken_once(campaign: Campaign) -> None:
-    """The same payload gives the same execution, another one is refused."""
-
-    def invoke(payload: bytes, function: str = "WorkerFunction:live") -> Any:
-        return campaign.lambda_.invoke(
-            FunctionName=function,
-            InvocationType="Event",
-            DurableExecutionName="a-name",
-            Payload=payload,
-        )
-
-    first = invoke(b'{"job_id": "none"}')
-    assert first["StatusCode"] == 202
-    again = invoke(b'{"job_id": "none"}')
-    assert again["DurableExecutionArn"] == first["DurableExecutionArn"]
-    with pytest.raises(campaign.lambda_.exceptions.DurableExecutionAlreadyStartedException):
-        invoke(b'{"job_id":"none"}')
-    with pytest.raises(ClientError, match="unqualified"):
-        invoke(b"{}", "WorkerFunction")
-    with pytest.raises(campaign.lambda_.exceptions.ResourceNotFoundException):
-        invoke(b"{}", "WorkerFunction:another")
-
-
 def test_nothing_is_left(campaign: Campaign) -> None:
     """Each end is announced once, and no function left a thread behind."""
     ends = {job_id: [campaign.ended(job_id)["status"]] for job_id in campaign.jobs}
@@ -263,14 +231,3 @@ def test_each_replay_in_a_new_sandbox(tmp_path: Path) -> None:
 
     assert job["result"] == {"notes": ["effect", "busy"]}
     assert ran == [False, True]  # the first one was started with the stack
-
-
-def test_days_are_skipped(tmp_path: Path) -> None:
-    """With `skip_time` a wait of 30 days takes no time."""
-    with Stack(project(tmp_path), parameters=PARAMETERS, skip_time=True) as stack:
-        caller = Caller(stack.url, CONTRACT, None, impatience=0.1, patience=60)
-        job = caller.wait_for(
-            caller.start({"note": str(tmp_path / "note"), "wait": 30 * 86_400}), "completed"
-        )
-
-    assert "waiting" in [entry["status"] for entry in job["history"]]

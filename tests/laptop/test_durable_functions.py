@@ -16,7 +16,7 @@ APP = """
     def handler(event, context):
         return event["number"] * 2
 """
-DURABLE = {
+DURABLE: dict[str, Any] = {
     "DurableConfig": {"ExecutionTimeout": 60, "RetentionPeriodInDays": 1},
     "AutoPublishAlias": "live",
 }
@@ -76,6 +76,23 @@ def test_a_name_is_taken_once(run: Callable[..., Any]) -> None:
     assert again["DurableExecutionArn"] == first["DurableExecutionArn"]
     with pytest.raises(ClientError, match="DurableExecutionAlreadyStarted"):
         begin('{"number":21}')
+
+
+def test_days_are_skipped(run: Callable[..., Any]) -> None:
+    app = """
+        from aws_durable_execution_sdk_python import durable_execution
+        from aws_durable_execution_sdk_python.config import Duration
+
+        @durable_execution
+        def handler(event, context):
+            context.wait(Duration.from_days(30))
+            return "waited"
+    """
+    config = {**DURABLE["DurableConfig"], "ExecutionTimeout": 60 * 86_400}
+    functions = {"F": function("app.handler", **{**DURABLE, "DurableConfig": config})}
+    stack = run(functions, {"app": app}, skip_time=True)
+    answer = stack.aws.client("lambda").invoke(FunctionName="F:live", Payload="{}")
+    assert json.load(answer["Payload"]) == "waited"
 
 
 def test_without_concurrency_an_event_is_dead_lettered_at_once(run: Callable[..., Any]) -> None:

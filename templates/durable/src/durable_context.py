@@ -1,13 +1,14 @@
-"""The durable context that work.py is given: the SDK's, and what it does shows on the job.
+"""The durable context that work.py receives: the SDK's, which also keeps the job up to date.
 
-- While `wait` or `wait_for_callback` wait, the job is `waiting`, and tells what for and until when.
-- A step that fails and will be tried again ends an attempt; the job is `queued` until the next.
-- `PermanentError` and `JobCancelled` are not tried again, and `except` knows them.
+- During `wait` and `wait_for_callback`, the job is `waiting`, and says what for and until when.
+- A failed step that will be tried again ends an attempt. Until then, the job is `queued`.
+- A step whose sandbox dies has failed.
+- `PermanentError` and `JobCancelled` are not tried again, and work.py can catch them.
 - The answer of a callback is JSON.
-- What Lambda could not record is refused or cut: names, results, errors.
+- Names, results and errors that Lambda could not record are refused or cut.
 
-Inside `map` and `parallel`, where branches wait while others run, the context is the SDK's own; its
-steps take `retries.BRANCH_STEP`.
+Inside `map` and `parallel`, branches wait while others run. There, the context is the SDK's own:
+give its steps `retries.BRANCH_STEP`.
 """
 
 import re
@@ -229,7 +230,7 @@ class JobDurableContext:
         self._job.job = replace(self._job.job, attempts=stored.attempts)
 
     def _tell_failure(self, error: Exception) -> None:
-        """End the attempt. The record is not worth failing for: the next attempt writes it too."""
+        """Record the end of the attempt. If that fails, the next attempt's record replaces it."""
         try:
             self._store.release(self._job.job, error)
         except (ConditionFailed, BotoCoreError, ClientError) as refused:
@@ -237,7 +238,7 @@ class JobDurableContext:
 
 
 def as_durable(context: JobDurableContext) -> DurableContext:
-    """Return the context under the type that the SDK gives it: it does all that one does."""
+    """Return the context as the SDK's type, whose methods it all has."""
     return context  # type: ignore[return-value]
 
 
@@ -284,5 +285,5 @@ def _name(name: str | None, func: object) -> str | None:
     """
     found = name or getattr(func, "_original_name", None)
     if found and not NAME.fullmatch(found):
-        raise ValueError(f"An operation is named {found!r}. Use 1 to 200 printable ASCII letters.")
+        raise ValueError(f"An operation is named {found!r}. Use 1 to 200 printable ASCII characters.")
     return found

@@ -33,10 +33,11 @@ STEP_RETRIES = create_retry_strategy(
         jitter_strategy=JitterStrategy.HALF,
     )
 )
-"""For the steps of work.py that bring no strategy of their own."""
+"""For steps of work.py that have no strategy of their own."""
 
-LOCK_TRIES = 24
-"""A minute apart, at an effect whose sandbox died at it: its lock stays for up to 15 minutes."""
+LOCK_TRIES = 32
+"""A minute apart, for the lock that a dead sandbox left at an effect. It may last as long as the
+invocation could have: 30 minutes."""
 
 PATIENTLY = create_retry_strategy(
     RetryStrategyConfig(
@@ -46,9 +47,9 @@ PATIENTLY = create_retry_strategy(
     )
 )
 PATIENT = StepConfig(retry_strategy=PATIENTLY)
-"""For the steps that keep the job's record: throttled writes shall not fail a job.
+"""For steps that keep the job's record: a throttled write must not fail a job.
 
-If the sandbox dies in one, it runs again, which changes nothing.
+If the sandbox dies in such a step, the step runs again, which changes nothing.
 """
 
 KILLED_COUNTS = StepSemantics.AT_MOST_ONCE_PER_RETRY

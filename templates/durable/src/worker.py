@@ -1,8 +1,8 @@
 """Runs one job in one durable execution: many invocations, and waits between them.
 
-Lambda invokes the handler again after each wait, each failed step and each crash, and the handler
-then runs from the top: steps that have finished return what they returned the first time. So
-whatever must not happen twice, or may turn out otherwise, stands in a step.
+Lambda invokes the handler again after each wait, each failed step and each crash. The handler then
+runs from the top, and finished steps return what they returned the first time. So a step holds
+whatever must not happen twice or may differ between two runs.
 https://docs.aws.amazon.com/lambda/latest/dg/durable-execution-sdk.html
 """
 
@@ -43,12 +43,12 @@ _sdk.handlers, _sdk.propagate = [logger.registered_handler], False  # so that it
 @logger.inject_lambda_context(clear_state=True)
 @durable_execution
 def handler(event: dict[str, Any], context: DurableContext) -> dict[str, Any]:
-    """Run the job that the event refers to; the answer is for whoever looks at the execution.
+    """Run the job that the event refers to; return its status, for the execution's record.
 
     Raises:
         NotAReference: the event is something else.
         LookupError: there is no such job.
-        RuntimeError: the job cannot go on; its execution fails, and so becomes a dead letter.
+        RuntimeError: the job cannot go on; its execution fails and becomes a dead letter.
     """
     note_deadline(_invocation(context))
     position = _position(context)
@@ -65,7 +65,7 @@ def handler(event: dict[str, Any], context: DurableContext) -> dict[str, Any]:
             raise RuntimeError(f"the job is {job.status}, and nothing goes on with it") from None
         logger.info("nothing to do", extra={"status": job.status})
     if job.status.terminal:
-        announce(job)  # should it fail, the execution does, and the dead-letter function announces
+        announce(job)  # if this fails, the execution does, and the dead-letter function announces
     return {"job_id": job.job_id, "status": job.status.value, "attempts": job.attempts}
 
 
@@ -103,23 +103,23 @@ def _run(reference: Reference, context: DurableContext, position: str) -> Job:
 
 
 def _start(reference: Reference, execution: str) -> None:
-    """Claim the job, unless it is not ours: that is found out afterwards."""
+    """Claim the job. If it is not this execution's, `_claimed` finds out."""
     if reference.retry_of is not None:
-        with suppress(ConditionFailed):  # mostly the API has done it
+        with suppress(ConditionFailed):  # usually, the API has recorded the retry
             store.retry(reference.job_id, reference.retry_of)
     with suppress(ConditionFailed):
         store.start(reference.job_id, reference.retry_of, execution)
 
 
 def _claimed(reference: Reference, execution: str, position: str) -> Job:
-    """Return the job, if it is ours and not at its end.
+    """Return the job if it is this execution's and has not ended.
 
     Gives the job up if `MAX_ATTEMPTS` invocations in a row have died where this one begins: Lambda
     would invoke again until the execution times out.
     https://docs.aws.amazon.com/lambda/latest/dg/durable-execution-sdk-retries.html
 
-    Read again in each invocation, not kept in a step: the payload never changes, but may be larger
-    than the result of a step.
+    The job is read in each invocation, not kept in a step: its payload may be larger than the
+    result of a step.
     """
     try:
         if position:
@@ -133,7 +133,7 @@ def _claimed(reference: Reference, execution: str, position: str) -> Job:
             logger.warning("the last invocation has died", extra={"crashes": job.crashes})
         if job.crashes >= MAX_ATTEMPTS:
             raise Superseded(_give_up(job))
-        # Queued it is when its last attempt failed: a step is about to be tried again.
+        # A queued job's last attempt has failed, and its step is about to be tried again.
         return store.restart(job) if job.status is Status.QUEUED else job
     except ConditionFailed as refused:
         raise Superseded(refused.job) from refused

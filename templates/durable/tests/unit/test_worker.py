@@ -619,10 +619,10 @@ def test_every_line_of_the_log_names_the_job(do: Do, log: Read) -> None:
 def test_a_locked_effect_is_waited_for_beyond_the_attempts_of_a_step() -> None:
     """Its lock may last as long as a function may run. A step may bring more patience."""
     locked = IdempotencyAlreadyInProgressError("locked")
-    waits = [decide(locked, attempt) for attempt in range(1, 24)]
+    waits = [decide(locked, attempt) for attempt in range(1, 32)]
 
     assert all(wait.should_retry for wait in waits)
-    assert sum(wait.delay.to_seconds() for wait in waits) > 900
-    assert not decide(locked, 30).should_retry
-    assert decide(locked, 30, own=lambda *_: RetryDecision.retry(Duration())).should_retry
+    assert sum(wait.delay.to_seconds() for wait in waits) > 1800
+    assert not decide(locked, 40).should_retry
+    assert decide(locked, 40, own=lambda *_: RetryDecision.retry(Duration())).should_retry
     assert not decide(ConnectionError("no answer"), 16).should_retry

@@ -285,5 +285,5 @@ def _name(name: str | None, func: object) -> str | None:
     """
     found = name or getattr(func, "_original_name", None)
     if found and not NAME.fullmatch(found):
-        raise ValueError(f"An operation is named {found!r}. Use 1 to 200 printable ASCII characters.")
+        raise ValueError(f"The name {found!r} is refused. Use 1 to 200 printable ASCII characters.")
     return found

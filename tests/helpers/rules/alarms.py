@@ -32,8 +32,11 @@ METRICS: dict[str, tuple[set[str], tuple[set[str], ...]]] = {
         | {"AsyncEventsReceived", "AsyncEventAge", "AsyncEventsDropped", "DeadLetterErrors"}
         | {"ApproximateRunningDurableExecutions", "DurableExecutionStarted"}
         | {"DurableExecutionSucceeded", "DurableExecutionFailed", "DurableExecutionTimedOut"}
-        | {"DurableExecutionStopped", "DurableExecutionDuration"},
-        ({"FunctionName"}, {"FunctionName", "Resource"}),
+        | {"DurableExecutionStopped", "DurableExecutionDuration"}
+        # Of the account, so without a dimension; AWS's page does not say:
+        # https://docs.aws.amazon.com/lambda/latest/dg/durable-monitoring.html
+        | {"ApproximateRunningDurableExecutionsUtilization"},
+        ({"FunctionName"}, {"FunctionName", "Resource"}, set()),
     ),
     # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/
     # sqs-available-cloudwatch-metrics.html
@@ -133,7 +136,7 @@ def whatever_goes_wrong_raises_an_alarm(stack: Stack) -> Iterator[str]:
     watched: set[tuple[str, str, str]] = set()
     for alarm in stack.resources(ALARM).values():
         for metric, _, _ in alarm_metrics(alarm):
-            names = referenced(metric["Dimensions"]) or {"-"}
+            names = referenced(metric.get("Dimensions", [])) or {"-"}
             watched |= {(metric["Namespace"], metric["MetricName"], name) for name in names}
     wanted = {(OWN, "JobDeadLettered", "-"), ("AWS/ApiGateway", "5xx", "HttpApi")}
     wanted |= {(*ERRORS, function) for function in stack.resources(FUNCTION)}

@@ -41,8 +41,8 @@ class Stack:
 
     @classmethod
     def of(cls, project: BakedProject) -> "Stack":
-        """Read a project's template.yaml."""
-        return cls(project, yaml_parse(project.read("template.yaml")))
+        """Read a project's template.yaml, what its YAML anchors share copied out."""
+        return cls(project, json.loads(json.dumps(yaml_parse(project.read("template.yaml")))))
 
     def having(self, **parameters: object) -> "Stack":
         """The same stack with other values for some of its parameters."""

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from . import openapi
 from .emulator import LOOPBACK, Emulator
 from .events import example
 from .http_api import Front, own_answer
@@ -270,6 +271,8 @@ class Stack:
             "state": self.state, "jobs": self.jobs, "dead-letters": self.dead_letters,
             "resources": self.resources, "topics": self.aws.topics,
         }  # fmt: skip
+        if (self.project / "docs" / "openapi.yaml").is_file():
+            views["openapi.json"] = lambda: openapi.document(self.project, self.url)
         commands: dict[str, Callable[..., Any]]
         commands = {"invoke": self.invoke_once, "expire": self.expire}
         verb, _, name = path.removeprefix("/_local/").partition("/")

@@ -103,6 +103,8 @@ class Contract:
         except ValueError:
             raise ContractBroken("the body is not JSON") from None
         self.check_value(body, schema, "the body")
+        if media_type == "application/problem+json":
+            _check_problem(response, body, documented["content"][media_type])
         if self._follow(schema)[0] == "#/components/schemas/Job":
             _check_job(response, body)
         elif re.search(r"Traceback|\.py\b", response.text):
@@ -117,7 +119,7 @@ class Contract:
         if operation is None:
             if response.status_code != httpx.codes.NOT_FOUND:
                 raise ContractBroken("there is no such route, so it should be 404")
-            return self._follow("#/components/responses/NoRoute")
+            return self._follow("#/components/responses/TooManyRequests")  # API Gateway's own too
         if str(response.status_code) not in operation["responses"]:
             raise ContractBroken("the status is not documented")
         return self._follow(
@@ -146,12 +148,37 @@ class Contract:
                 raise ContractBroken(f"the header {name} is missing")
 
 
+_ONLY = {"finished_at": TERMINAL, "result": {"completed"}, "waiting": {"waiting"}}
+"""What a job has in these statuses, and in no other one."""
+
+
+def _check_problem(
+    response: httpx.Response, problem: dict[str, Any], documented: dict[str, Any]
+) -> None:
+    """Check that a problem is one of those that the document shows for this response."""
+    shown = [documented.get("example", {})]
+    shown += [example["value"] for example in documented.get("examples", {}).values()]
+    if problem["type"] not in {example.get("type") for example in shown}:
+        raise ContractBroken(f"{problem['type']} is not documented: no example has this type")
+    if problem["status"] != response.status_code:
+        raise ContractBroken("the problem has another status than the response")
+
+
 def _check_job(response: httpx.Response, job: dict[str, Any]) -> None:
-    """Check what ties an answer's headers to the job in its body."""
+    """Check what a job has in its status, and what ties the answer's headers to it."""
+    status = job["status"]
+    for member, statuses in _ONLY.items():
+        if (member in job) != (status in statuses):
+            raise ContractBroken(f"{member} should be there only if {' or '.join(statuses)}")
+    began = "started_at" in job and job["attempts"] > 0
+    if status in {"running", "waiting", "completed"} and not began:
+        raise ContractBroken("an attempt has begun, so started_at and attempts should tell of it")
+    if ("error" in job, status) in {(True, "completed"), (False, "failed")}:
+        raise ContractBroken("a failed job should have an error, a completed one none")
     location = response.headers.get("location")
     if location not in (None, f"/jobs/{job['job_id']}"):
         raise ContractBroken("Location names another job")
     if ("retry-after" in response.headers) == (job["status"] in TERMINAL):
         raise ContractBroken("Retry-After should be there unless the status is terminal")
-    if [entry["status"] for entry in job["history"]][-1] != job["status"]:
+    if [entry["status"] for entry in job["history"]][-1] != status:
         raise ContractBroken("the history does not end with the job's status")

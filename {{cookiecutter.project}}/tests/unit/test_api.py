@@ -531,7 +531,9 @@ def test_the_document_shows_what_is_answered(
     key, running, completed = new_id(), given.running().job_id, given.completed().job_id
     post(samples.HAPPY, key)
     answers = [
+        answer(request("POST", "/jobs", b"\xff", JSON)),
         post([]),
+        post(samples.HAPPY, key=""),
         get(new_id()),
         cancel(completed),
         retry(running),

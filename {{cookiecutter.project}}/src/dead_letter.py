@@ -55,6 +55,8 @@ def _settle(reference: Reference) -> None:
     job = store.get(reference.job_id)
     if job is None:
         raise LookupError("there is no such job")
+    if job.status.terminal and reference.retry_of == len(job.history):
+        job = store.retry(job.job_id, reference.retry_of)  # the API had not come to it yet
     if not job.status.terminal:
         if job.belongs_elsewhere(reference):
             logger.info("message dropped: another message has the job")

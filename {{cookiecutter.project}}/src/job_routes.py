@@ -10,7 +10,6 @@ from jobs import Job, Status
 from jobs.canonical import canonical, fingerprint
 from jobs.job_id import job_id_for
 from jobs.metrics import Metric, count
-from jobs.reference import Reference
 from jobs.settings import required
 from jobs.store import JobStore
 from jobs.table import ConditionFailed
@@ -104,7 +103,7 @@ def retry_job(job_id: str) -> Response[str]:
         raise JobNotRetryable("The job has been retried too often. Send it as a new one.")
     if INTAKE == "paused":
         raise IntakePaused("Retry the job later.")
-    dispatch.hand_over(Reference(job_id, retry_of=len(job.history)))
+    dispatch.hand_over(job, retry_of=len(job.history))
     try:
         job = store.retry(job_id, len(job.history))
     except ConditionFailed as refused:  # the worker was faster, or another retry
@@ -136,7 +135,7 @@ def _store_or_find(job_id: str, owner: str, payload: dict[str, Any]) -> tuple[Jo
 def _hand_over_new(job: Job) -> Job:
     """Hand over a job that no attempt has begun; if that fails, remove it where that is safe."""
     try:
-        dispatch.hand_over(Reference(job.job_id))
+        dispatch.hand_over(job)
     except dispatch.NotHandedOver as error:
         if error.may_run:
             raise

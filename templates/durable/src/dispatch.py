@@ -1,6 +1,8 @@
 """Hands a job to the engine: one durable execution of the worker for each go."""
 
+import re
 from typing import Any
+from uuid import uuid4
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -31,21 +33,24 @@ class NotWaiting(Exception):
     """The job waits for no answer, or has just been given one."""
 
 
-def hand_over(reference: Reference) -> None:
-    """Start the execution. Starting it twice is safe: its name starts only one.
+def hand_over(job: Job, retry_of: int | None = None) -> None:
+    """Start an execution of the job. Starting a second one is safe: only one claims the job.
 
+    A name starts one execution, and stays taken after that has ended. So the name has the time at
+    which the job was created, because a key gives a later job the same id; a retry's is new each
+    time, because the execution of an earlier request may have ended before it claimed the job.
     https://docs.aws.amazon.com/lambda/latest/dg/durable-execution-idempotency.html
 
     Raises:
         NotHandedOver: Lambda did not take it, or did not say so.
     """
-    retried = "" if reference.retry_of is None else f"-{reference.retry_of}"
+    go = re.sub(r"\D", "", job.created_at) if retry_of is None else uuid4().hex[:27]
     try:
         _lambda.invoke(
             FunctionName=WORKER,
             InvocationType="Event",
-            DurableExecutionName=reference.job_id + retried,
-            Payload=reference.dumps(),
+            DurableExecutionName=f"{job.job_id}-{go}",  # 64 characters at most
+            Payload=Reference(job.job_id, retry_of).dumps(),
         )
     except _lambda.exceptions.DurableExecutionAlreadyStartedException:
         pass  # by a release of this code that wrote the reference in another way

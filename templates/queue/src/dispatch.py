@@ -1,6 +1,5 @@
 """Hands a job to the engine: an SQS queue that the worker is fed from."""
 
-from dataclasses import replace
 from uuid import uuid4
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -24,15 +23,15 @@ class NotHandedOver(Exception):
     """Whether the job must stay stored. A message without a job does nothing."""
 
 
-def hand_over(reference: Reference) -> None:
-    """Send the reference to the queue. Sending it twice is safe: one message has the job.
+def hand_over(job: Job, retry_of: int | None = None) -> None:
+    """Send a reference to the job to the queue. Sending it twice is safe: one message has the job.
 
     Raises:
         NotHandedOver: the queue did not take it, or did not say so.
     """
     try:
-        ticket = replace(reference, ticket=uuid4().hex)
-        _sqs.send_message(QueueUrl=QUEUE_URL, MessageBody=ticket.dumps())
+        reference = Reference(job.job_id, retry_of, ticket=uuid4().hex)
+        _sqs.send_message(QueueUrl=QUEUE_URL, MessageBody=reference.dumps())
     except (BotoCoreError, ClientError) as error:
         raise NotHandedOver from error
 

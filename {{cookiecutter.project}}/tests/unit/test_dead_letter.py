@@ -4,6 +4,7 @@ import pytest
 
 import dead_letter
 from jobs.reference import Reference
+from jobs.table import ConditionFailed
 from tests.unit import given
 from tests.unit.conftest import Counted, Read
 from tests.unit.given import store, stored
@@ -72,6 +73,20 @@ def test_a_retry_can_be_given_up_too(queue: Queue) -> None:
 
     assert queue.deliver(dead_letter.handler) == 0
     assert stored(job).status == "failed"
+
+
+def test_a_retry_that_ends_before_the_api_records_it(queue: Queue, counted: Counted) -> None:
+    """It is over: the API must not queue a job that nothing runs any more."""
+    failed = given.failed()
+    reference = Reference(failed.job_id, retry_of=len(failed.history))
+    queue.send(reference.dumps())
+
+    assert queue.deliver(dead_letter.handler) == 0
+
+    assert (stored(failed).status, stored(failed).retry_of) == ("failed", reference.retry_of)
+    assert counted() == ["JobDeadLettered"]
+    with pytest.raises(ConditionFailed):
+        store.retry(failed.job_id, len(failed.history))
 
 
 def test_a_message_that_stays_keeps_no_other(queue: Queue, log: Read) -> None:

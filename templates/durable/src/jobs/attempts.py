@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from jobs import lifecycle
-from jobs.expressions import Change, Condition, absent, equal, one_of
+from jobs.expressions import Change, Condition, absent, equal, has_length, one_of
 from jobs.failure import describe
 from jobs.job import MAX_HISTORY, Job
 from jobs.lifecycle import Status, Transition
@@ -52,11 +52,12 @@ class AttemptStore(JobStore):
 
         Raises:
             ConditionFailed: the job is unknown, terminal, cancelled, retried since, or another
-                execution's.
+                execution's, even if that is between two attempts.
         """
         change = Change(set={"execution": execution}, remove=("position", "crashes"))
+        just_queued = retried_as(retry_of) & has_length("history", (retry_of or 0) + 1)
         try:
-            return self._claim(job_id, change, retried_as(retry_of))
+            return self._claim(job_id, change, just_queued)
         except ConditionFailed as failed:
             if failed.job is not None and _under_way(failed.job, execution):
                 return failed.job

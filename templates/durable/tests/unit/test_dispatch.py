@@ -1,7 +1,11 @@
 """How jobs are handed over to Lambda, cancelled, and given answers."""
 
 import json
+<<<<<<< HEAD
 from contextlib import nullcontext
+=======
+import re
+>>>>>>> a1d855f (Give a job whose execution has ended another one, however its name was used before)
 from urllib.parse import quote
 
 import pytest
@@ -11,7 +15,9 @@ import dispatch
 from jobs import Job
 from jobs.reference import Reference
 from jobs.table import ConditionFailed
+from tests import samples
 from tests.unit import given
+from tests.unit.client import post
 from tests.unit.given import store
 from tests.unit.receiver import Receiver
 
@@ -21,16 +27,19 @@ def waiting() -> Job:
     return given.waiting("the/callback==")
 
 
-def test_a_reference_is_handed_over(receiver: Receiver) -> None:
-    """To the alias, under the job's id as the execution's name."""
-    dispatch.hand_over(Reference("17"))
-    dispatch.hand_over(Reference("17", retry_of=3))
+def test_a_job_is_handed_over(receiver: Receiver) -> None:
+    """To the alias, under a name that holds the job's id and the time of its creation."""
+    job = given.queued()
+    dispatch.hand_over(job)
 
-    assert receiver.handed_over() == [{"job_id": "17"}, {"job_id": "17", "retry_of": 3}]
-    assert [name for _, name in receiver.executions] == ["17", "17-3"]
+    assert receiver.handed_over() == [{"job_id": job.job_id}]
+    assert [name for _, name in receiver.executions] == [
+        job.job_id + "-" + "".join(re.findall(r"\d", job.created_at))
+    ]
     assert dispatch.WORKER == "WorkerFunction:live"
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize("text", ['{"job_id": "17"}', '{"job_id":"17"}'])
 def test_once_more_than_needed_does_no_harm(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch, text: str
@@ -39,6 +48,48 @@ def test_once_more_than_needed_does_no_harm(
     dispatch.hand_over(Reference("17"))
     monkeypatch.setattr(Reference, "dumps", lambda _: text)
     dispatch.hand_over(Reference("17"))
+=======
+def test_once_more_than_needed_does_no_harm(receiver: Receiver) -> None:
+    """Lambda gives the execution that has the name, if the payload is the same."""
+    job = given.queued()
+    dispatch.hand_over(job)
+    dispatch.hand_over(job)
+
+    assert len(receiver.executions) == 1
+
+
+def test_a_job_made_again_after_its_row_was_deleted_gets_an_execution(receiver: Receiver) -> None:
+    """The name of the first one's stays taken, even after it has ended."""
+    key = given.new_id()
+    job = given.stored(post(samples.HAPPY, key).body["job_id"])
+    store.withdraw(job)
+    again = given.stored(post(samples.HAPPY, key).body["job_id"])
+
+    assert again.job_id == job.job_id
+    assert len(receiver.executions) == 2
+
+
+def test_each_request_for_a_retry_starts_an_execution(receiver: Receiver) -> None:
+    """That of an earlier request may have ended before it claimed the job."""
+    job = given.failed()
+    for _ in range(2):
+        dispatch.hand_over(job, retry_of=len(job.history))
+
+    assert receiver.handed_over() == [{"job_id": job.job_id, "retry_of": len(job.history)}] * 2
+    names = [name for _, name in receiver.executions]
+    assert len(set(names)) == 2
+    assert {len(name) for name in names} == {64}  # as many as Lambda takes
+
+
+def test_a_name_that_is_taken_with_another_payload(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job has its execution all the same: a release of this code has begun it."""
+    job = given.queued()
+    dispatch.hand_over(job)
+    monkeypatch.setattr(Reference, "dumps", lambda _: '{"job_id":"17"}')
+    dispatch.hand_over(job)
+>>>>>>> a1d855f (Give a job whose execution has ended another one, however its name was used before)
 
     assert len(receiver.executions) == 1
 
@@ -48,8 +99,21 @@ def test_a_worker_that_does_not_take_it(receiver: Receiver, silent: bool) -> Non
     """If Lambda did not answer, it may have begun: its name begins no other execution."""
     receiver.fall_silent() if silent else receiver.fail()
     with pytest.raises(dispatch.NotHandedOver) as refusal:
+<<<<<<< HEAD
         dispatch.hand_over(Reference("17"))
     assert refusal.value.may_run is silent
+=======
+        dispatch.hand_over(given.queued())
+    assert not refusal.value.may_run
+
+
+def test_lambda_does_not_answer(receiver: Receiver) -> None:
+    """It may have begun: the job has to stay, for its name begins only one execution."""
+    receiver.fall_silent()
+    with pytest.raises(dispatch.NotHandedOver) as refusal:
+        dispatch.hand_over(given.queued())
+    assert refusal.value.may_run
+>>>>>>> a1d855f (Give a job whose execution has ended another one, however its name was used before)
 
 
 @pytest.mark.parametrize("state", ["queued", "released", "asked_and_released"])

@@ -5,20 +5,20 @@ import pytest
 from botocore.config import Config
 
 import dispatch
-from jobs.reference import Reference
 from tests.unit import given
 from tests.unit.receiver import Receiver
 
 
 def test_a_reference_is_handed_over(receiver: Receiver) -> None:
-    dispatch.hand_over(Reference("17", retry_of=3))
-    assert receiver.handed_over() == [{"job_id": "17", "retry_of": 3}]
+    job = given.queued()
+    dispatch.hand_over(job, retry_of=3)
+    assert receiver.handed_over() == [{"job_id": job.job_id, "retry_of": 3}]
 
 
 def test_a_queue_that_is_gone(receiver: Receiver) -> None:
     receiver.fail()
     with pytest.raises(dispatch.NotHandedOver):
-        dispatch.hand_over(Reference("17"))
+        dispatch.hand_over(given.queued())
 
 
 def test_a_queue_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,7 +27,7 @@ def test_a_queue_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(dispatch, "_sqs", boto3.client("sqs", endpoint_url=nobody, config=once))
     monkeypatch.setattr(dispatch, "QUEUE_URL", f"{nobody}/000000000000/JobsQueue")
     with pytest.raises(dispatch.NotHandedOver):
-        dispatch.hand_over(Reference("17"))
+        dispatch.hand_over(given.queued())
 
 
 @pytest.mark.parametrize("state", ["queued", "released", "asked_and_released", "lost"])

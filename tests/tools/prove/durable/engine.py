@@ -53,13 +53,18 @@ _CASES = (
 def deliver_again(stack: Stack, messages: list[str]) -> None:
     """Start a job's executions twice more, under the names that they have."""
     lambda_ = boto3.client("lambda", endpoint_url=stack.durable.url, **_ACCESS)
-    for message in messages * 2:
-        reference = json.loads(message)
-        retried = f"-{reference['retry_of']}" if "retry_of" in reference else ""
+    references = [json.loads(message) for message in messages]
+    executions = [
+        (name, reference)
+        for reference in references * 2
+        for (_, name), execution in list(stack.durable.executions.items())
+        if json.loads(execution.payload) == reference
+    ]
+    for name, reference in executions:
         lambda_.invoke(
             FunctionName="WorkerFunction:live",
             InvocationType="Event",
-            DurableExecutionName=reference["job_id"] + retried,
+            DurableExecutionName=name,
             Payload=json.dumps(reference, sort_keys=True),
         )
 

@@ -209,6 +209,7 @@ class Front(Server):
         anything = {"AllowOrigins": ["*"], "AllowMethods": ["*"], "AllowHeaders": ["*"]}
         self.cors: dict[str, Any] = anything if rules is True else rules
         self.runners, self.local, self.log = runners, local, log
+        self.base_path = str(template.parameters.get("BasePath", ""))  # of an API mapping
         super().__init__("127.0.0.1", port, self.respond)
 
     def respond(self, method: str, target: str, headers: Message, body: bytes | None) -> Answer:
@@ -220,6 +221,8 @@ class Front(Server):
             known &= method == "GET" or headers.get("content-type") == "application/json"
             answers = self.local if known else lambda *_: own_answer(403, "Forbidden")
             return answers(method, target, headers, body)
+        if self.base_path and target.startswith(self.base_path + "/"):
+            target = target.removeprefix(self.base_path)
         if body is None:
             return _TOO_LARGE
         origin = headers.get("origin")

@@ -6,6 +6,9 @@ from jobs.job import Job
 from jobs.once import once
 from jobs.settings import client, settings
 
+MAX_BYTES = 256_000
+"""SNS takes 262,144 bytes, attributes included."""
+
 _sns = client("sns")
 
 
@@ -20,11 +23,18 @@ def announce(job: Job) -> None:
 
 
 def _publish(job: Job) -> str:
-    message = {name: value for name, value in job.public().items() if name != "history"}
+    """Publish ASCII: SQS refuses some characters, and may be among the subscribers.
+
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
+    """
+    told = {name: value for name, value in job.public().items() if name != "history"}
+    message = json.dumps(told)
+    if len(message) > MAX_BYTES:
+        message = json.dumps(told | {"result": None})  # the subscriber gets the job instead
     answer = _sns.publish(
         TopicArn=settings.job_events_topic,
         Subject=f"Job {job.status.value}: {job.job_id}",
-        Message=json.dumps(message, ensure_ascii=False),  # escapes could exceed SNS's 256 KB
+        Message=message,
         MessageAttributes={"status": {"DataType": "String", "StringValue": job.status.value}},
     )
     return str(answer["MessageId"])

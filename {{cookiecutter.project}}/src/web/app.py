@@ -10,6 +10,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from botocore.exceptions import BotoCoreError, ClientError
 
 from jobs.exceptions import NewerSchema
+from web.base_path import at_root
 from web.problems import InternalError, JobNotFound, Problem, ServiceUnavailable
 from web.responses import problem_response
 
@@ -32,7 +33,11 @@ class Api(APIGatewayHttpResolver):
         self.not_found(_no_route)
 
     def _handle(self, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-        return self.resolve(event, context)
+        event, base = at_root(event)
+        answer = self.resolve(event, context)
+        if "Location" in answer["headers"]:
+            answer["headers"]["Location"] = base + answer["headers"]["Location"]
+        return answer
 
 
 class Router(APIGatewayHttpRouter):

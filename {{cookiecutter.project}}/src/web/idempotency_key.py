@@ -6,8 +6,8 @@ from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
 from web.problems import InvalidIdempotencyKey
 
-_KEY = re.compile(r"[\x20-\x7e]{1,255}")
-_QUOTED = re.compile(r'"((?:[^"\\]|\\["\\])*)"')
+_BARE = re.compile(r"[ !#-+\--~]{1,255}")  # printable ASCII but quotation mark and comma
+_QUOTED = re.compile(r'"((?:[ !#-\[\]-~]|\\["\\]){1,255})"')
 
 
 def idempotency_key(event: APIGatewayProxyEventV2) -> str | None:
@@ -21,14 +21,19 @@ def idempotency_key(event: APIGatewayProxyEventV2) -> str | None:
 
 
 def parse_key(header: str) -> str:
-    """Return the key in an `Idempotency-Key` header: bare, or a string of RFC 8941.
+    """Return the key in an `Idempotency-Key` header: bare, or a string of RFC 9651.
+
+    API Gateway joins repeated headers with commas, so a bare key has none: two keys are no key.
 
     Raises:
-        InvalidIdempotencyKey: it is not 1 to 255 printable ASCII characters.
+        InvalidIdempotencyKey: it is neither.
     """
     key = header.strip(" \t")
     if quoted := _QUOTED.fullmatch(key):
-        key = re.sub(r"\\(.)", r"\1", quoted[1])
-    if not _KEY.fullmatch(key):
-        raise InvalidIdempotencyKey("A key has 1 to 255 printable ASCII characters.")
+        return re.sub(r"\\(.)", r"\1", quoted[1])
+    if not _BARE.fullmatch(key):
+        raise InvalidIdempotencyKey(
+            "Send one key of 1 to 255 printable ASCII characters."
+            " Quote it if it has a comma or a quotation mark."
+        )
     return key

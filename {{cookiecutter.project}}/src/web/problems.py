@@ -9,8 +9,7 @@ class Problem(Exception):
     slug: ClassVar[str]
     status: ClassVar[int]
     title: ClassVar[str]
-    retry_after: ClassVar[int | None] = None
-    """Seconds after which the same request may succeed."""
+    headers: ClassVar[dict[str, str]] = {}
 
     def __init__(self, detail: str, **members: Any) -> None:
         super().__init__(detail)
@@ -44,12 +43,6 @@ class InvalidIdempotencyKey(Problem):
     """The Idempotency-Key header holds no key."""
 
     slug, status, title = "invalid-idempotency-key", 400, "The Idempotency-Key is not usable"
-
-
-class Unauthenticated(Problem):
-    """The request names no caller."""
-
-    slug, status, title = "unauthenticated", 401, "The caller is not known"
 
 
 class JobNotFound(Problem):
@@ -104,11 +97,11 @@ class IntakePaused(Problem):
     """The operator accepts no jobs for a while; nothing has been stored."""
 
     slug, status, title = "intake-paused", 503, "No jobs are accepted now"
-    retry_after = 60
+    headers: ClassVar = {"Retry-After": "60"}
 
 
 class ServiceUnavailable(Problem):
     """DynamoDB or the engine does not answer; the request may have taken effect."""
 
     slug, status, title = "service-unavailable", 503, "The service is not available"
-    retry_after = 5
+    headers: ClassVar = {"Retry-After": "5"}

@@ -23,8 +23,6 @@ def job_response(status: int, job: Job, headers: dict[str, str] | None = None) -
 
 def problem_response(problem: Problem) -> Response[str]:
     """Return a problem as RFC 9457 asks for."""
-    sent = {"Cache-Control": "no-store"}
-    if problem.retry_after is not None:
-        sent["Retry-After"] = str(problem.retry_after)
+    sent = {"Cache-Control": "no-store", **problem.headers}
     body = json.dumps(problem.document())
     return Response(problem.status, "application/problem+json", body, sent)

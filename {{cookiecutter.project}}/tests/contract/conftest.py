@@ -18,6 +18,7 @@ from collections.abc import Generator, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import urlsplit
 
 import boto3
 import httpx
@@ -32,7 +33,7 @@ from tests.contract.client import Caller
 from tests.contract.openapi import Contract
 
 API_URL = os.environ.get("API_URL", "").rstrip("/")
-CONTRACT = Contract.load()
+CONTRACT = Contract.load(urlsplit(API_URL).path)
 PROJECT = Path(__file__).parents[2]
 
 PARAMETERS = {"RetryBaseSeconds": "0", "MaxAttempts": "3"}

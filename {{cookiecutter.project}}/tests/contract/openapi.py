@@ -41,17 +41,18 @@ class ContractBroken(AssertionError):
 class Contract:
     """What the API promises: each answer is held against it."""
 
-    def __init__(self, document: dict[str, Any]) -> None:
+    def __init__(self, document: dict[str, Any], base_path: str = "") -> None:
         self._document = document
+        self._base_path = base_path
         self._registry = Registry().with_resource(_URI, DRAFT202012.create_resource(document))
         self._paths = {
             re.compile(re.sub(r"\{\w+\}", "[^/]+", path)): path for path in document["paths"]
         }
 
     @classmethod
-    def load(cls) -> "Contract":
-        """Read the project's docs/openapi.yaml."""
-        return cls(yaml.safe_load(DOCUMENT.read_text("utf-8")))
+    def load(cls, base_path: str = "") -> "Contract":
+        """Read the project's docs/openapi.yaml, for an API below this path."""
+        return cls(yaml.safe_load(DOCUMENT.read_text("utf-8")), base_path)
 
     @property
     def auth(self) -> str | None:
@@ -106,7 +107,7 @@ class Contract:
         if media_type == "application/problem+json":
             _check_problem(response, body, documented["content"][media_type])
         if self._follow(schema)[0] == "#/components/schemas/Job":
-            _check_job(response, body)
+            _check_job(response, body, self._base_path)
         elif re.search(r"Traceback|\.py\b", response.text):
             raise ContractBroken("the body shows a stack trace")
 
@@ -114,6 +115,7 @@ class Contract:
         """Return where the document describes this response, and what it says there."""
         request = response.request
         path = request.url.raw_path.decode("ascii").partition("?")[0]
+        path = path.removeprefix(self._base_path)
         template = next((self._paths[p] for p in self._paths if p.fullmatch(path)), "")
         operation = self._document["paths"].get(template, {}).get(request.method.lower())
         if operation is None:
@@ -164,7 +166,7 @@ def _check_problem(
         raise ContractBroken("the problem has another status than the response")
 
 
-def _check_job(response: httpx.Response, job: dict[str, Any]) -> None:
+def _check_job(response: httpx.Response, job: dict[str, Any], base_path: str) -> None:
     """Check what a job has in its status, and what ties the answer's headers to it."""
     status = job["status"]
     for member, statuses in _ONLY.items():
@@ -176,8 +178,8 @@ def _check_job(response: httpx.Response, job: dict[str, Any]) -> None:
     if ("error" in job, status) in {(True, "completed"), (False, "failed")}:
         raise ContractBroken("a failed job should have an error, a completed one none")
     location = response.headers.get("location")
-    if location not in (None, f"/jobs/{job['job_id']}"):
-        raise ContractBroken("Location names another job")
+    if location not in (None, f"{base_path}/jobs/{job['job_id']}"):
+        raise ContractBroken("Location names another job, or another base path")
     if ("retry-after" in response.headers) == (job["status"] in TERMINAL):
         raise ContractBroken("Retry-After should be there unless the status is terminal")
     if [entry["status"] for entry in job["history"]][-1] != status:

@@ -114,6 +114,7 @@ def test_c29_what_has_been_told_stays_true(alice: Caller) -> None:
         "1",
         "jobs",
         "%20",
+        "%0A",
         "%F0%9F%92%A5",
         "x" * 1000,
         "0b9f3c1e8f5b5f0a9d570c1f5e0f6a11",
@@ -132,6 +133,7 @@ def test_c31_an_id_is_taken_literally(alice: Caller) -> None:
     assert job_id != job_id.upper()
 
     refused(alice.get(job_id.upper()), 404, "job-not-found")
+    refused(alice.get(job_id + "%0A"), 404, "job-not-found")
 
 
 @pytest.mark.parametrize(("sample", "status"), [("HAPPY", "completed"), ("PERMANENT", "failed")])

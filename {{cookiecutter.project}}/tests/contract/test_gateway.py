@@ -11,6 +11,7 @@ from tests.contract.client import Caller
     [
         ("GET", "/"),
         ("GET", "/jobs"),
+        ("POST", "//jobs"),
         ("PUT", "/jobs"),
         ("DELETE", "/jobs/0b9f3c1e-8f5b-5f0a-9d57-0c1f5e0f6a11"),
         ("GET", "/jobs/0b9f3c1e-8f5b-5f0a-9d57-0c1f5e0f6a11/cancel"),

@@ -19,7 +19,7 @@ from tests.unit.client import Answer, answer, cancel, get, post, request, retry,
 from tests.unit.conftest import Clock, Counted, Read
 from tests.unit.given import NO_JOB, OWNER, new_id, store, stored
 from tests.unit.receiver import Receiver
-from web import owner
+from web import base_path, owner
 from web.body import MAX_BYTES
 from web.problems import Problem
 
@@ -554,10 +554,37 @@ def test_the_document_shows_what_is_answered(
     }
 
 
-def test_no_such_route() -> None:
-    event = request("GET", f"/jobs/{new_id()}") | {"rawPath": "/"}
-    event["requestContext"]["http"]["path"] = "/"
+@pytest.mark.parametrize("path", ["/", "//jobs/{}", "/jobs/{}\n", "/elsewhere/jobs/{}"])
+def test_no_such_route(path: str) -> None:
+    job_id = given.queued().job_id
+    event = request("GET", f"/jobs/{job_id}") | {"rawPath": path.format(job_id)}
     assert answer(event).problem == "job-not-found"
+
+
+@pytest.mark.parametrize("base", ["/orders/v1", "/jobs", ""])
+@pytest.mark.parametrize(
+    ("stage", "kept", "at"),
+    [
+        ("$default", "", "{base}"),  # an API mapping, as AWS describes it
+        ("$default", "{base}", "{base}"),  # as others have seen it
+        ("prod", "", "{base}"),  # a mapping to a named stage
+        ("prod", "{base}", "{base}"),
+        ("prod", "/prod", "/prod"),  # a named stage at API Gateway's own domain
+        ("jobs", "/jobs", "/jobs"),
+    ],
+)
+def test_the_api_may_be_below_the_root(
+    base: str, stage: str, kept: str, at: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(base_path, "BASE_PATH", base)
+    event = request("POST", "/jobs", BODY, JSON)
+    event["rawPath"] = kept.format(base=base) + "/jobs"
+    event["requestContext"]["stage"] = stage
+
+    accepted = answer(event)
+
+    assert accepted.status == 202
+    assert accepted.headers["location"] == f"{at.format(base=base)}/jobs/{accepted.body['job_id']}"
 
 
 def test_each_line_of_the_log_has_the_job(log: Read) -> None:

@@ -54,9 +54,6 @@ def test_the_document_has_the_routes_of_the_stack() -> None:
 def test_the_document_has_every_problem() -> None:
     """Each type of problem that the code knows is documented, and no other one is."""
     known = {f"urn:problem:{problem.slug}" for problem in Problem.__subclasses__()}
-    if Contract(OPENAPI).auth != "bearer":  # only a token can come without a caller
-        known.remove("urn:problem:unauthenticated")
-
     assert {text for text in _strings(OPENAPI) if text.startswith("urn:problem:")} == known
 
 

@@ -1,11 +1,8 @@
 """How jobs are handed over to Lambda, cancelled, and given answers."""
 
 import json
-<<<<<<< HEAD
-from contextlib import nullcontext
-=======
 import re
->>>>>>> a1d855f (Give a job whose execution has ended another one, however its name was used before)
+from contextlib import nullcontext
 from urllib.parse import quote
 
 import pytest
@@ -39,25 +36,6 @@ def test_a_job_is_handed_over(receiver: Receiver) -> None:
     assert dispatch.WORKER == "WorkerFunction:live"
 
 
-<<<<<<< HEAD
-@pytest.mark.parametrize("text", ['{"job_id": "17"}', '{"job_id":"17"}'])
-def test_once_more_than_needed_does_no_harm(
-    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
-    """Lambda keeps the execution that has the name; an older release may write the payload else."""
-    dispatch.hand_over(Reference("17"))
-    monkeypatch.setattr(Reference, "dumps", lambda _: text)
-    dispatch.hand_over(Reference("17"))
-=======
-def test_once_more_than_needed_does_no_harm(receiver: Receiver) -> None:
-    """Lambda gives the execution that has the name, if the payload is the same."""
-    job = given.queued()
-    dispatch.hand_over(job)
-    dispatch.hand_over(job)
-
-    assert len(receiver.executions) == 1
-
-
 def test_a_job_made_again_after_its_row_was_deleted_gets_an_execution(receiver: Receiver) -> None:
     """The name of the first one's stays taken, even after it has ended."""
     key = given.new_id()
@@ -81,15 +59,15 @@ def test_each_request_for_a_retry_starts_an_execution(receiver: Receiver) -> Non
     assert {len(name) for name in names} == {64}  # as many as Lambda takes
 
 
-def test_a_name_that_is_taken_with_another_payload(
-    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("text", ['{"job_id": "17"}', '{"job_id":"17"}'])
+def test_once_more_than_needed_does_no_harm(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    """The job has its execution all the same: a release of this code has begun it."""
+    """Lambda keeps the execution that has the name; an older release may write the payload else."""
     job = given.queued()
     dispatch.hand_over(job)
-    monkeypatch.setattr(Reference, "dumps", lambda _: '{"job_id":"17"}')
+    monkeypatch.setattr(Reference, "dumps", lambda _: text)
     dispatch.hand_over(job)
->>>>>>> a1d855f (Give a job whose execution has ended another one, however its name was used before)
 
     assert len(receiver.executions) == 1
 
@@ -99,21 +77,8 @@ def test_a_worker_that_does_not_take_it(receiver: Receiver, silent: bool) -> Non
     """If Lambda did not answer, it may have begun: its name begins no other execution."""
     receiver.fall_silent() if silent else receiver.fail()
     with pytest.raises(dispatch.NotHandedOver) as refusal:
-<<<<<<< HEAD
-        dispatch.hand_over(Reference("17"))
+        dispatch.hand_over(given.queued())
     assert refusal.value.may_run is silent
-=======
-        dispatch.hand_over(given.queued())
-    assert not refusal.value.may_run
-
-
-def test_lambda_does_not_answer(receiver: Receiver) -> None:
-    """It may have begun: the job has to stay, for its name begins only one execution."""
-    receiver.fall_silent()
-    with pytest.raises(dispatch.NotHandedOver) as refusal:
-        dispatch.hand_over(given.queued())
-    assert refusal.value.may_run
->>>>>>> a1d855f (Give a job whose execution has ended another one, however its name was used before)
 
 
 @pytest.mark.parametrize("state", ["queued", "released", "asked_and_released"])

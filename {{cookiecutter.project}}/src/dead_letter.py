@@ -48,13 +48,14 @@ def _handle(record: SQSRecord) -> None:
             logger.exception("message stays in the dead-letter queue: its job is not settled")
             raise
         finally:
-            logger.remove_keys(["job_id"])
+            logger.remove_keys(["job_id", "correlation_id"])
 
 
 def _settle(reference: Reference) -> None:
     job = store.get(reference.job_id)
     if job is None:
         raise LookupError("there is no such job")
+    logger.append_keys(correlation_id=job.request_id)
     if job.status.terminal and reference.retry_of == len(job.history):
         job = store.retry(job.job_id, reference.retry_of)  # the API had not come to it yet
     if not job.status.terminal:

@@ -116,7 +116,7 @@ def _store_or_find(job_id: str, owner: str, payload: dict[str, Any]) -> tuple[Jo
     """Store a new job, or find the one that its key has made; also tell which."""
     while True:  # another request may withdraw the job that this one has found
         try:
-            return store.create(job_id, owner, payload), False
+            return store.create(job_id, owner, payload, logger.get_correlation_id()), False
         except ConditionFailed as refused:
             stored = refused.job
         if stored is None:

@@ -78,6 +78,7 @@ def _run(reference: Reference, context: DurableContext, position: str) -> Job:
     execution = _execution(context)
     context.step(lambda _: _start(reference, execution), name="start", config=PATIENT)
     claimed = _claimed(reference, execution, position)
+    logger.append_keys(correlation_id=claimed.request_id)
     job = JobContext(claimed, store, _invocation(context).get_remaining_time_in_millis)
     end: Callable[[Job], Job]
     try:

@@ -103,7 +103,7 @@ def _handle(record: SQSRecord, lambda_context: LambdaContext, pace: Pace) -> Non
             pace.longest_ms = max(
                 pace.longest_ms, start - lambda_context.get_remaining_time_in_millis()
             )
-            logger.remove_keys(["job_id"])
+            logger.remove_keys(["job_id", "correlation_id"])
 
 
 def _attempt(reference: Reference, context: LambdaContext) -> Job | None:
@@ -122,6 +122,7 @@ def _attempt(reference: Reference, context: LambdaContext) -> Job | None:
     except ConditionFailed as refused:
         return _not_claimed(refused.job, reference)
 
+    logger.append_keys(correlation_id=claimed.request_id)
     if claimed.history[-2]["status"] == Status.RUNNING:  # its lease ran out
         count(Metric.ATTEMPT_LOST)
     logger.info("attempt started", extra={"attempt": claimed.attempts})

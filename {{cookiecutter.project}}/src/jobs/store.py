@@ -30,7 +30,9 @@ class JobStore(JobsTable):
         job = self._read(job_id)
         return job if job and job.expires_at > now().timestamp() else None
 
-    def create(self, job_id: str, owner: str, payload: dict[str, Any]) -> Job:
+    def create(
+        self, job_id: str, owner: str, payload: dict[str, Any], request_id: str | None = None
+    ) -> Job:
         """Store a new job, queued.
 
         Raises:
@@ -50,6 +52,8 @@ class JobStore(JobsTable):
             "history": [history_entry(Status.QUEUED, moment)],
             "schema": SCHEMA,
         }
+        if request_id:
+            item["request_id"] = request_id
         # DynamoDB may take days to remove an expired item.
         expired = below("expires_at", int(moment.timestamp()) + 1)
         return self._put(item, absent("job_id") | expired)

@@ -6,6 +6,7 @@ from aws_lambda_powertools import Logger
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
+from aws_lambda_powertools.logging.correlation_paths import API_GATEWAY_HTTP
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -26,7 +27,9 @@ class Api(APIGatewayHttpResolver):
 
     def __init__(self) -> None:
         super().__init__()
-        self.handler = logger.inject_lambda_context(self._handle, clear_state=True)
+        self.handler = logger.inject_lambda_context(
+            self._handle, clear_state=True, correlation_id_path=API_GATEWAY_HTTP
+        )
         self.exception_handler(Problem)(problem_response)
         self.exception_handler([BotoCoreError, ClientError, NewerSchema])(_unavailable)
         self.exception_handler(Exception)(_internal_error)

@@ -598,6 +598,8 @@ def test_each_line_of_the_log_has_the_job(log: Read) -> None:
         "retry requested",
     ]
     assert {line["job_id"] for line in lines} == {job_id}
+    assert lines[0]["correlation_id"] == stored(job_id).request_id
+    assert len({line["correlation_id"] for line in lines}) == 3  # requests
 
 
 def test_what_the_log_tells_of_one_request_is_not_in_the_next(log: Read) -> None:

@@ -86,7 +86,7 @@ class Executions:
         self, payload: dict[str, Any], *, retry_of: int | None = None, job: Job | None = None
     ) -> Execution:
         """Start an execution of a new job, or of `job`."""
-        job = job or worker.store.create(given.new_id(), given.OWNER, payload)
+        job = job or worker.store.create(given.new_id(), given.OWNER, payload, "a request")
         arn = self.runner.run_async(
             input=Reference(job.job_id, retry_of).dumps(), execution_timeout=30
         )

@@ -74,7 +74,12 @@ ALLOWED: dict[str, dict[str, str]] = {
         "ask_to_stop": "waiting",
         "give_up": "failed",
     },
-    "released": {**_QUEUED, "restart": "running"},
+    "released": {
+        "restart": "running",
+        "report": "queued",
+        "cancel": "cancelled",
+        "give_up": "failed",
+    },
     "asked": {**_UNDER_WAY, "give_up": "cancelled"},
     "asked_and_released": {"cancel": "cancelled", "give_up": "cancelled", "report": "queued"},
     "completed": {},

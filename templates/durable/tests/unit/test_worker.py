@@ -613,6 +613,7 @@ def test_every_line_of_the_log_names_the_job(do: Do, log: Read) -> None:
     lines = [line for line in log() if "_aws" not in line]
     assert any("failed step" in line["message"] for line in lines)
     assert {line["job_id"] for line in lines} == {execution.job_id}
+    assert {line["correlation_id"] for line in lines[1:]} == {"a request"}  # once it is read
     assert [line["message"] for line in lines].count("job ended") == 1
 
 

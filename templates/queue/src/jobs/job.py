@@ -51,6 +51,8 @@ class Job:
     progress: dict[str, Any] | None = None
     result: dict[str, Any] | None = None
     error: dict[str, str] | None = None
+    request_id: str | None = None
+    """Of the request that created the job: the worker's log lines have it as the API's have."""
     schema: int = SCHEMA
 
     @classmethod

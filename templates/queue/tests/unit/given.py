@@ -41,7 +41,7 @@ def claim(job: Job | str, seconds: float = 60) -> Job:
 
 def queued() -> Job:
     """A job before its first attempt."""
-    return store.create(new_id(), OWNER, PAYLOAD)
+    return store.create(new_id(), OWNER, PAYLOAD, "a request")
 
 
 def adopted() -> Job:

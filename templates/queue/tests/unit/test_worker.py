@@ -94,6 +94,7 @@ def test_completed(
     assert (queue.visible, queue.hidden) == (0, 0)
     assert [line["message"] for line in log()] == ["attempt started", "attempt ended"]
     assert {line["job_id"] for line in log()} == {job.job_id}
+    assert {line["correlation_id"] for line in log()} == {"a request"}
     assert counted() == ["JobCompleted"]
 
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import dispatch
 from jobs.job_id import job_id_for
-from jobs.reference import Reference
 from jobs.store import JobStore
 from jobs.table import ConditionFailed
 
@@ -17,5 +16,6 @@ def handler(event: dict[str, Any], context: object) -> str:
     job_id = job_id_for("nightly", event["time"][:10])
     with suppress(ConditionFailed):  # it is there already
         store.create(job_id, "nightly", {"site": "docs.example"})
-    dispatch.hand_over(Reference(job_id))
+    if job := store.get(job_id):
+        dispatch.hand_over(job)
     return job_id

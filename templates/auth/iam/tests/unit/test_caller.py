@@ -10,7 +10,7 @@ from tests.unit.client import Answer, answer, cancel, get, post, request, retry,
 from tests.unit.given import new_id, store
 from web import caller
 
-pytestmark = pytest.mark.usefixtures("engine")
+pytestmark = pytest.mark.usefixtures("receiver")
 
 
 def test_a_job_belongs_to_the_principal_that_asked_for_it() -> None:

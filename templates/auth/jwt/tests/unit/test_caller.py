@@ -9,7 +9,7 @@ from tests import samples
 from tests.unit.client import Answer, answer, cancel, get, post, request, retry, shown_problems
 from tests.unit.given import new_id, store
 
-pytestmark = pytest.mark.usefixtures("engine")
+pytestmark = pytest.mark.usefixtures("receiver")
 JSON = {"Content-Type": "application/json"}
 
 

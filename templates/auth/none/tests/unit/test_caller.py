@@ -6,7 +6,7 @@ from tests import samples
 from tests.unit.client import get, post
 from tests.unit.given import new_id, store
 
-pytestmark = pytest.mark.usefixtures("engine")
+pytestmark = pytest.mark.usefixtures("receiver")
 
 
 def test_every_job_belongs_to_everybody() -> None:

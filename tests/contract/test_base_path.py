@@ -10,7 +10,7 @@ from local.stack import Stack
 from tests.conftest import Oven
 
 PARAMETERS = {"RetryBaseSeconds": "0", "MaxAttempts": "3", "BasePath": "/orders/v1"}
-TESTS = ("accept", "cancel", "gateway", "idempotency")
+TESTS = ("accept", "gateway")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Tools that read a project's OpenAPI document: linters, and generators of clients."""

@@ -6,6 +6,7 @@ A file that begins with `@@` holds edits, in the order of the lines that they ch
 
 from pathlib import Path
 
+from local import openapi
 from tests.helpers.baked import tree
 
 FOLDER = Path(__file__).parent
@@ -27,6 +28,7 @@ def apply(service: str, project: Path) -> None:
         path = project / name
         changed = _edited(path.read_text("utf-8"), text) if text.startswith("@@") else text
         path.write_text(changed, encoding="utf-8")
+    openapi.main(project)  # as its author does after a change of src/payload.schema.json
 
 
 def _edited(original: str, edits: str) -> str:

@@ -30,6 +30,7 @@ def test_a_job_that_was_given_up_ends(
 
     assert stored(job).status == status
     assert stored(job).error == log()[-1].get("error")
+    assert log()[-1]["correlation_id"] == "a request"
     assert (stored(job).error is None) == (status == "cancelled")
     assert [message["Subject"] for message in announced()] == [f"Job {status}: {job.job_id}"]
     assert counted() == ["JobDeadLettered" if status == "failed" else "JobCancelled"]

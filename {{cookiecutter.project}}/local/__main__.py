@@ -34,6 +34,12 @@ _ROUTINE = {  # what Powertools adds to every line
     "function_arn", "function_request_id", "xray_trace_id", "stack_trace", "exception_name",
     "logger", "requestId",
 }  # fmt: skip
+_LISTS = {  # command → form of a line, noun
+    "jobs": ("{job_id}  {status:<9}  attempts {attempts}", "job"),
+    "dead-letters": ("{queue}  received {received} times  {body}", "dead letter"),
+    "topics": ("{topic}  {subject}  {message}", "message"),
+    "resources": ("{id:<28} {type:<30} {name}", "resource"),
+}
 _NEEDED = ("awslambdaric", "boto3", "flask", "moto", "werkzeug", "yaml")
 _OLDEST_PYTHON = (3, 11)
 _ACCEPTED, _NOT_FOUND = 202, 404
@@ -77,16 +83,16 @@ def _parser() -> argparse.ArgumentParser:
     add("--skip-time", action="store_true", help="let waits of durable executions end at once")
     commands = parser.add_subparsers(title="questions to the stack that runs")
     for name, run, what, argument in (
-        ("jobs", _jobs, "list the jobs", ""),
+        ("jobs", _list, "list the jobs", ""),
         ("dead-letters", _dead_letters, "look into the dead-letter queues", ""),
-        ("topics", _topics, "list the messages that topics were sent", ""),
-        ("resources", _resources, "list tables, queues, topics, buckets and functions", ""),
+        ("topics", _list, "list the messages that topics were sent", ""),
+        ("resources", _list, "list tables, queues, topics, buckets and functions", ""),
         ("retry", _retry, "retry a job, as its owner", "job_id"),
         ("expire", _expire, "let a durable job's callback, or its execution, time out", "job_id"),
         ("invoke", _invoke, "run a function once, on an event of its schedule or rule", "function"),
     ):
         command = commands.add_parser(name, help=what, description=what)
-        command.set_defaults(run=run)
+        command.set_defaults(run=run, command=name)
         command.add_argument("--json", action="store_true", help="for scripts")
         if argument:
             command.add_argument(argument)
@@ -277,36 +283,23 @@ def _tell(path: str, *body: Any) -> Any:
     return answer
 
 
-def _list(arguments: argparse.Namespace, path: str, form: str, noun: str = "") -> int:
-    found = _ask(f"/_local/{path}")[1]
+def _list(arguments: argparse.Namespace) -> int:
+    (form, noun), found = _LISTS[arguments.command], _ask(f"/_local/{arguments.command}")[1]
     if arguments.json:
         print(json.dumps(found, indent=2))
         return 0
     for item in found:
         _print(form.format(**{"attempts": 0, "status": "no status", **item}))
-    noun = noun or path.replace("-", " ").removesuffix("s")
     _print(f"{len(found)} {noun}{'' if len(found) == 1 else 's'}")
     return 0
 
 
-def _jobs(arguments: argparse.Namespace) -> int:
-    return _list(arguments, "jobs", "{job_id}  {status:<9}  attempts {attempts}")
-
-
 def _dead_letters(arguments: argparse.Namespace) -> int:
-    code = _list(arguments, "dead-letters", "{queue}  received {received} times  {body}")
+    code = _list(arguments)
     queues = [queue for queue in _ask("/_local/state")[1]["queues"] if queue["dead_letter"]]
     if (hidden := sum(queue["in_flight"] for queue in queues)) and not arguments.json:
         print(f"{hidden} more in flight: a function has received them and not deleted them")
     return code
-
-
-def _topics(arguments: argparse.Namespace) -> int:
-    return _list(arguments, "topics", "{topic}  {subject}  {message}", "message")
-
-
-def _resources(arguments: argparse.Namespace) -> int:
-    return _list(arguments, "resources", "{id:<28} {type:<30} {name}")
 
 
 def _expire(arguments: argparse.Namespace) -> int:

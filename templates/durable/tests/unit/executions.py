@@ -70,6 +70,10 @@ class Execution:
         """Give the answer that the job waits for."""
         self.runner.send_callback_success(self.callback_id(), answer)
 
+    def expire(self) -> None:
+        """Let the deadline of the answer that the job waits for pass."""
+        self.runner._executor._on_callback_timeout(self.arn, self.callback_id())
+
     def life(self) -> list[tuple[str, int]]:
         """Return each status of the job, with its attempt."""
         history = self.job.public()["history"]

@@ -58,7 +58,11 @@ def test_somebody_says_whether(runs: Executions, answer: dict[str, Any], withhel
 
 def test_nobody_says_in_time(runs: Executions) -> None:
     """That means no."""
-    assert (runs.run(needed("DEADLINE")).job.result or {})["follow_up"] == "withheld"
+    execution = runs.start(needed("APPROVAL"))
+    execution.expire()
+    execution.result()
+
+    assert (execution.job.result or {})["follow_up"] == "withheld"
 
 
 def test_a_transient_failure_passes(runs: Executions) -> None:

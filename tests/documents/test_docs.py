@@ -264,6 +264,7 @@ def test_aws_commands_exist(project: BakedProject) -> None:
     assert checked >= 15
 
 
+@pytest.mark.proof
 def test_sam_commands_exist(baked: Oven, tmp_path: Path) -> None:
     projects = [baked(auth=auth) for auth in AUTH]
     functions = {*resources(projects[0], "AWS::Serverless::Function")}

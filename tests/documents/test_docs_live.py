@@ -223,6 +223,7 @@ def test_the_demo_prints_what_the_readme_shows() -> None:
     assert asked_once(shown[shown.index(" s  generated") :]) == asked_once(printed)
 
 
+@pytest.mark.proof
 def test_the_picture_in_the_readme_comes_from_a_real_run(tmp_path: Path) -> None:
     """`python -m tests.tools.screenshot` still finds its jobs on the page, and fits the README."""
     command = [sys.executable, "-m", "tests.tools.screenshot", str(tmp_path / "page.png")]

@@ -15,8 +15,10 @@ LONG = (
     "tests/containers/test_invoke.py",
     "tests/suites/test_suites.py",
     "tests/contract/test_fuzz.py",
+    "tests/generation/test_tree.py",
+    "tests/template/test_template.py",
 )
-"""What takes minutes comes first, so that no process is left alone with it in the end."""
+"""What takes a minute or more comes first, so that no process is left alone with it in the end."""
 
 APART = ("tests/suites/test_suites.py",)
 """Files whose tests share nothing: each test is a group of its own."""

@@ -32,11 +32,10 @@ def python() -> Path:
     return pythons.find(RUNTIME) / f"python{RUNTIME}"
 
 
-def make_build(project: BakedProject) -> Path:
-    """Do as `make build` does; return the folder of the built functions."""
+def make_build(project: BakedProject) -> None:
+    """Do as `make build` does."""
     SAM.find().build(project.path, runtime=f"python{RUNTIME}")
     project.run("local.bytecode", "--python", str(python()))
-    return project.path / ".aws-sam" / "build"
 
 
 @pytest.fixture(scope="module")
@@ -84,24 +83,33 @@ def test_the_runtime_uses_the_bytecode(project: BakedProject, built: Path, tmp_p
     assert done.stdout == "loaded\n", done.stderr
 
 
-@pytest.mark.proof
-def test_two_builds_give_the_same_bytes(built: Path, baked: Oven) -> None:
-    """So `sam deploy`, which names an archive by the hash of its content, uploads nothing anew."""
-    other = make_build(baked.fresh())
-    assert other != built
-    for function in ("ApiFunction", "WorkerFunction", "DeadLetterFunction"):
-        assert tree(other / function) == tree(built / function), function
-
-
-@pytest.mark.proof
-def test_sam_build_alone_removes_bytecode(baked: Oven) -> None:
-    """Otherwise unchecked bytecode would hide a change of its source."""
+@pytest.fixture(scope="module")
+def other(baked: Oven) -> BakedProject:
+    """The same project after another `make build`, for the last test to change."""
     project = baked.fresh()
+    make_build(project)
+    return project
+
+
+@pytest.mark.proof
+def test_two_builds_give_the_same_bytes(built: Path, other: BakedProject) -> None:
+    """So `sam deploy`, which names an archive by the hash of its content, uploads nothing anew."""
+    again = other.path / ".aws-sam" / "build"
+    assert again != built
+    for function in ("ApiFunction", "WorkerFunction", "DeadLetterFunction"):
+        assert tree(again / function) == tree(built / function), function
+
+
+@pytest.mark.proof
+def test_sam_build_alone_removes_bytecode(other: BakedProject) -> None:
+    """Otherwise unchecked bytecode would hide a change of its source."""
+    build = other.path / ".aws-sam" / "build"
+    work = other.path / "src" / "work.py"
     for change in ("", "# changed\n"):
-        build = make_build(project)
-        work = project.path / "src" / "work.py"
+        other.run("local.bytecode", "--python", str(python()))
+        assert list(build.rglob("work.cpython-313.pyc"))
         work.write_text(work.read_text(encoding="utf-8") + change, encoding="utf-8")
-        SAM.find().build(project.path, runtime=f"python{RUNTIME}")
+        SAM.find().build(other.path, runtime=f"python{RUNTIME}")
         assert list(build.rglob("*.pyc")) == []
         assert change in (build / "WorkerFunction" / "work.py").read_text(encoding="utf-8")
 

@@ -68,6 +68,7 @@ def read(project: BakedProject) -> Stack:
 # ---------------------------------------------------------------- SAM and cfn-lint
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("worker", "auth"), [("queue", "iam"), ("durable", "jwt"), ("queue", "none")]
 )

@@ -10,8 +10,8 @@ from tests.helpers.baked import QUESTIONS
 from tests.helpers.rules.sources import sources
 
 FOREIGN = {
-    "queue": re.compile(r"waiting|execution", re.I),
-    "durable": re.compile(r"(?<!re)lease|ticket", re.I),
+    "queue": re.compile(r"waiting|execution|durable|crashed", re.I),
+    "durable": re.compile(r"(?<!re)lease|ticket|ATTEMPT_LOST", re.I),
 }
 """Words of the other engine: its states, and what only it stores of a job."""
 LONGEST_CLASS = 200

@@ -353,13 +353,13 @@ def test_python_commands_work(project: BakedProject) -> None:
     offered = project.run("local", "--help").stdout
     for words in project_commands(project, "python"):
         module, arguments = words[words.index("-m") + 1], words[words.index("-m") + 2 :]
-        assert module in ("local", "local.bytecode", "pip", "pytest"), words
+        assert module in ("local", "local.bytecode", "local.openapi", "pip", "pytest"), words
         for before, word in zip(["", *arguments], arguments, strict=False):
             if before == "--parameter":
                 assert word.split("=")[0] in parameters, words
             elif before == "-r" or (module == "pytest" and not word.startswith("-")):
                 assert (project.path / word).exists(), words
-            elif module == "local" and word != "JOB_ID" and word != "Name=value":
+            elif module == "local" and word not in ("JOB_ID", "NAME", "Name=value"):
                 assert re.search(rf"(?<![\w-]){word}(?![\w-])", offered), words
 
 

@@ -19,16 +19,8 @@ TERMINAL = frozenset({"completed", "failed", "cancelled"})
 
 CARRIERS = frozenset(
     {
-        "apigw-requestid",
-        "connection",
-        "content-length",
-        "content-type",
-        "date",
-        "keep-alive",
-        "server",
-        "transfer-encoding",
-        "x-amzn-requestid",
-        "x-amzn-trace-id",
+        *("apigw-requestid", "connection", "content-length", "content-type", "date"),
+        *("keep-alive", "server", "transfer-encoding", "x-amzn-requestid", "x-amzn-trace-id"),
     }
 )
 """Headers that HTTP and API Gateway add; every other one must be in the document."""

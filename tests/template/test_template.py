@@ -215,3 +215,17 @@ def test_samconfig_fits_the_template(answers: dict[str, Any], baked: Oven) -> No
         for override in deploy.get("parameter_overrides", "").split():
             parameter, value = override.split("=")
             assert value in map(str, parameters[parameter]["AllowedValues"]), override
+
+
+@pytest.mark.parametrize("answers", templates())
+def test_a_stack_of_the_other_worker_is_refused(answers: dict[str, Any], baked: Oven) -> None:
+    """SAM CLI passes the previous value of a parameter that is not set, and CloudFormation checks
+    it against the new template's AllowedValues."""
+    project = baked(**answers)
+    parameter = read(project).source["Parameters"]["Worker"]
+
+    assert (parameter["Default"], parameter["AllowedValues"]) == (
+        answers["worker"],
+        [answers["worker"]],
+    )
+    assert "Worker=" not in project.read("samconfig.toml")

@@ -47,7 +47,7 @@ def test_text_files_are_tidy(project: BakedProject) -> None:
     faults = []
     for name, content in project.files().items():
         text = content.decode()
-        blank_lines = 2 if name.endswith(".py") else 1
+        blank_lines = 2 if name.endswith((".py", ".md")) else 1  # Markdown holds Python
         if not text.strip():
             faults.append(f"{name}: is empty")
         if "\r" in text:

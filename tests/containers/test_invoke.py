@@ -83,7 +83,7 @@ class Stage:
             event["rawPath"] = event["routeKey"].split()[1].format(job_id=changes["job_id"])
             event["requestContext"]["http"]["path"] = event["rawPath"]
         if "caller" in changes:
-            event["requestContext"]["authorizer"]["iam"]["userArn"] = changes["caller"]
+            event["requestContext"]["authorizer"]["iam"]["userId"] = changes["caller"]
         return event
 
     def accept(self, **payload: Any) -> str:

@@ -1,17 +1,25 @@
-"""The route of callbacks: a waiting job gets the answer that it waits for."""
+"""The routes of callbacks: a waiting job tells its question, and gets its answer."""
+
+import json
+from typing import Any
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.event_handler import Response
 
 import dispatch
+from answers import may_answer
+from jobs import Job, Status
+from jobs.attempts import AttemptStore
+from jobs.job_id import is_job_id
 from web.app import Router
 from web.body import json_body, read_object
-from web.owner import own_job
-from web.problems import Problem
+from web.caller import caller_of
+from web.problems import JobNotFound, Problem
 from web.responses import job_response, problem_response
 
 logger = Logger()
 router = Router()
+store = AttemptStore()
 
 
 class JobNotWaiting(Problem):
@@ -20,14 +28,46 @@ class JobNotWaiting(Problem):
     slug, status, title = "job-not-waiting", 409, "The job waits for no answer"
 
 
+@router.get("/jobs/<job_id>/callback")
+def get_question(job_id: str) -> Response[str]:
+    """Return what a waiting job asks of the caller, and nothing else of the job."""
+    job, _ = _job_to_answer(job_id)
+    waiting: dict[str, Any] = job.waiting or {}
+    if job.status is not Status.WAITING or "callback_id" not in waiting:
+        raise JobNotWaiting(f"The job is {job.status}; no answer is asked for.")
+    shown = {name: waiting[name] for name in ("for", "until") if name in waiting}
+    shown |= {"job_id": job_id, "question": json.loads(waiting.get("question", "{}"))}
+    return Response(200, "application/json", json.dumps(shown), {"Cache-Control": "no-store"})
+
+
 @router.post("/jobs/<job_id>/callback")
 def answer_job(job_id: str) -> Response[str]:
     """Deliver the answer that a job waits for. Only the first answer counts."""
-    job = own_job(router.current_event, job_id)
+    job, caller = _job_to_answer(job_id)
     answer = read_object(json_body(router.current_event))
-    job = dispatch.deliver(job, answer)
-    logger.info("answer delivered", extra={"status": job.status})
-    return job_response(200, job)
+    delivered = dispatch.deliver(job, answer, caller)
+    logger.info("answer delivered", extra={"status": delivered.status, "by": caller})
+    if job.owner == caller:
+        return job_response(200, delivered)
+    return Response(
+        200, "application/json", json.dumps({"job_id": job_id}), {"Cache-Control": "no-store"}
+    )
+
+
+def _job_to_answer(job_id: str) -> tuple[Job, str]:
+    """Return a job that the caller may answer, and the caller.
+
+    Raises:
+        JobNotFound: there is no such job, or the answer is for others to give.
+    """
+    event = router.current_event
+    logger.append_keys(job_id=job_id)
+    caller = caller_of(event)
+    token = (event.raw_event["requestContext"].get("authorizer") or {}).get("jwt") or {}
+    job = store.get(job_id) if is_job_id(job_id) else None
+    if job is None or not may_answer(job.waiting, job.owner, caller, token.get("claims") or {}):
+        raise JobNotFound("No job with this id waits for your answer.")
+    return job, caller
 
 
 def _not_waiting(error: dispatch.NotWaiting) -> Response[str]:

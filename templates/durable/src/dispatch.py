@@ -80,26 +80,29 @@ def cancel(job: Job) -> Job:
     return job if job.status.terminal else _store.stop(job)
 
 
-def deliver(job: Job, answer: dict[str, Any]) -> Job:
+def deliver(job: Job, answer: dict[str, Any], by: str) -> Job:
     """Give the job the answer that it waits for, and return the job, running again.
+
+    The caller who answers is the answer's member `by`, whatever the caller has written there.
 
     Raises:
         NotWaiting: the job waits for no answer, or has just been given another one.
         ClientError, BotoCoreError: Lambda did not take the answer, or did not say so.
     """
-    callback_id = (job.waiting or {}).get("callback_id")
+    waiting: dict[str, Any] = job.waiting or {}
+    callback_id = waiting.get("callback_id")
     if job.status is not Status.WAITING or callback_id is None:
         raise NotWaiting(f"The job is {job.status}; no answer is asked for.")
     try:
         _lambda.send_durable_execution_callback_success(
-            CallbackId=callback_id, Result=canonical(answer).encode("utf-8")
+            CallbackId=callback_id, Result=canonical({**answer, "by": by}).encode("utf-8")
         )
     except ClientError as error:
         if _status(error) not in (400, 404):
             raise
         raise NotWaiting("The job has been given an answer, or waits no longer.") from error
     try:
-        return _store.resume(job, callback_id)
+        return _store.resume(job, waiting["for"], by, callback_id)
     except ConditionFailed as refused:  # the worker was faster
         return refused.job or job
 

@@ -44,6 +44,7 @@ from aws_durable_execution_sdk_python.serdes import (
 from aws_durable_execution_sdk_python.types import WaitForCallbackContext
 from botocore.exceptions import BotoCoreError, ClientError
 
+from answers import AnswerConfig
 from jobs import Job
 from jobs.attempts import AttemptStore
 from jobs.context import JobContext
@@ -151,8 +152,7 @@ class JobDurableContext:
         """Wait without a sandbox: `DurableContext.wait`."""
         what = _name(name, None) or "time to pass"
         self._keep(f"{what}: wait", lambda job: self._store.wait(job, what, duration.to_seconds()))
-        with self._resuming(what):
-            self._context.wait(duration, name)
+        self._waited(what, lambda: self._context.wait(duration, name))
 
     def wait_for_callback(
         self,
@@ -162,18 +162,19 @@ class JobDurableContext:
     ) -> Any:
         """Wait for an answer from outside and return it: `DurableContext.wait_for_callback`.
 
-        `POST /jobs/{job_id}/callback` gives it. Give a timeout: it is the promise to the owner that
-        the job will end. The submitter is a step; when it fails for good, CallbackSubmitterError is
+        `POST /jobs/{job_id}/callback` gives it, with its caller as the member `by`; `AnswerConfig`
+        says who may. Give a timeout: it is the promise to the owner that the job will end. The is a step; when it fails for good, CallbackSubmitterError is
         raised.
         """
         config = config or WaitForCallbackConfig()
         own = config.retry_strategy or STEP_RETRIES
         what = _name(name, submitter) or "an answer"
 
+        asked = config.record() if isinstance(config, AnswerConfig) else {}
+
         def submit(callback_id: str, context: WaitForCallbackContext) -> None:
-            self._hold(
-                lambda job: self._store.wait(job, what, config.timeout_seconds or None, callback_id)
-            )
+            seconds = config.timeout_seconds or None
+            self._hold(lambda job: self._store.wait(job, what, seconds, callback_id, asked))
             try:
                 with telling(*ENGINE):
                     submitter(callback_id, context)
@@ -186,8 +187,9 @@ class JobDurableContext:
             return PATIENTLY(error, attempts)  # the record could not be written
 
         ours = replace(config, serdes=config.serdes or JsonSerDes(), retry_strategy=strategy)
-        with self._resuming(what), _as_raised():
-            return self._context.wait_for_callback(submit, name=what, config=ours)
+        return self._waited(
+            what, lambda: self._context.wait_for_callback(submit, name=what, config=ours)
+        )
 
     def run_in_child_context(
         self,
@@ -207,15 +209,18 @@ class JobDurableContext:
         with _as_raised():
             return self._context.run_in_child_context(run, name=_name(name, func), config=config)
 
-    @contextmanager
-    def _resuming(self, what: str) -> Iterator[None]:
+    def _waited(self, what: str, wait: Callable[[], Any]) -> Any:
         """Note that the waiting is over, however it ended; not when it has only just begun."""
+        name = f"{what}: resume"
         try:
-            yield
+            with _as_raised():
+                answer = wait()
         except Exception:
-            self._keep(f"{what}: resume", self._store.resume)
+            self._keep(name, lambda job: self._store.resume(job, what))
             raise
-        self._keep(f"{what}: resume", self._store.resume)
+        by = answer.get("by") if isinstance(answer, dict) else None
+        self._keep(name, lambda job: self._store.resume(job, what, by))
+        return answer
 
     def _keep(self, name: str, write: Callable[[Job], Job]) -> None:
         """Write to the job's record, in a step."""

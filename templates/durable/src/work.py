@@ -19,8 +19,9 @@ import json
 from typing import Any
 
 from aws_durable_execution_sdk_python import CallbackTimeoutError, DurableContext, StepContext
-from aws_durable_execution_sdk_python.config import Duration, WaitForCallbackConfig
+from aws_durable_execution_sdk_python.config import Duration
 
+from answers import AnswerConfig
 from jobs import PermanentError
 from jobs.context import JobContext
 from jobs.settings import client, required
@@ -65,12 +66,16 @@ def start_trial(payload: dict[str, Any], step: StepContext) -> dict[str, Any]:
 
 def approved(payload: dict[str, Any], context: DurableContext) -> bool:
     """Wait until somebody says whether to follow up; nobody in time means no."""
-    deadline = Duration.from_seconds(payload.get("approval_seconds", 86_400))
+    config = AnswerConfig(
+        timeout=Duration.from_seconds(payload.get("approval_seconds", 86_400)),
+        callers=(payload["approver"],) if "approver" in payload else (),  # else the owner
+        question={"follow up on": payload["customer"]},
+    )
     try:
         answer = context.wait_for_callback(
-            lambda callback_id, _: None,  # here you would ask: the owner sees that the job waits
+            lambda callback_id, _: None,  # here you would tell them that the job waits
             name="approval",
-            config=WaitForCallbackConfig(timeout=deadline),
+            config=config,
         )
     except CallbackTimeoutError:
         return False

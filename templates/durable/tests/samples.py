@@ -65,6 +65,9 @@ PERMANENT: Payload | None = {"customer": "ada@example.com", "failure": "permanen
 APPROVAL: Payload | None = {**HAPPY, "approval": True}
 """Waits for an answer, for more than a minute, and then completes."""
 
+APPROVER: str | None = "approver"
+"""The member of `APPROVAL` that names another caller than the owner to answer it, if any."""
+
 APPROVED: Payload = {"approved": True}
 """The answer that lets it go on; any other one ends it."""
 

@@ -122,30 +122,42 @@ class AttemptStore(JobStore):
                 raise
             return stored
 
-    def wait(self, job: Job, what: str, seconds: int | None, callback_id: str | None = None) -> Job:
+    def wait(
+        self,
+        job: Job,
+        what: str,
+        seconds: int | None,
+        callback_id: str | None = None,
+        asked: Mapping[str, Any] | None = None,
+    ) -> Job:
         """Note what the job waits for, and for how many seconds at most; None: without limit.
 
-        With a `callback_id` the owner can end the waiting with an answer.
+        With a `callback_id` an answer can end the waiting; `asked` tells who may give it.
 
         Raises:
             ConditionFailed: the job is no longer this attempt's.
         """
         until = rfc3339(now() + timedelta(seconds=seconds)) if seconds else None
-        waiting = {"for": what, "until": until, "callback_id": callback_id}
+        waiting = {"for": what, "until": until, "callback_id": callback_id, **(asked or {})}
         waiting = {name: value for name, value in waiting.items() if value is not None}
         progress = {"progress": job.progress} if job.progress else {}
         change = Change(set={"waiting": waiting, **progress})
         # Two entries: a job that is seen to wait is also seen to go on.
         return self._switch(lifecycle.WAIT, job, change, held_by(job) & has_room_for(2))
 
-    def resume(self, job: Job, callback_id: str | None = None) -> Job:
-        """Note that the waiting is over, if the job waits for `callback_id`.
+    def resume(
+        self, job: Job, what: str, by: str | None = None, callback_id: str | None = None
+    ) -> Job:
+        """Note that the waiting for `what` is over, and who has answered.
+
+        With a `callback_id`, only if the job waits for that.
 
         Raises:
             ConditionFailed: the job is no longer this attempt's.
         """
         condition = held_by(job) & awaits(callback_id) if callback_id else held_by(job)
-        return self._switch(lifecycle.RESUME, job, Change(), condition)
+        answered = {"answered": {"for": what, "by": by, "at": rfc3339(now())}} if by else {}
+        return self._switch(lifecycle.RESUME, job, Change(set=answered), condition)
 
     def complete(self, job: Job, result: Mapping[str, Any]) -> Job:
         """Record the result of an attempt.

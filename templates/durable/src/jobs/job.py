@@ -15,7 +15,9 @@ SCHEMA = 1
 """Version of the stored item. Code leaves an item with a higher number alone."""
 MAX_HISTORY = 1_000
 """Entries; keeps the item below DynamoDB's 400 KB."""
-FORGOTTEN_BY_RETRY = ("error", "result", "progress", "finished_at", "cancel_requested")
+FORGOTTEN_BY_RETRY = (
+    *("error", "result", "progress", "answered", "finished_at", "cancel_requested"),
+)
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,10 @@ class Job:
     """A digest of what the execution had recorded when its last invocation began."""
     crashes: int = 0
     """How many invocations in a row began there and ended without recording anything."""
-    waiting: dict[str, str] | None = None
-    """What a waiting job waits `for`, `until` when, and the id of the callback, if any."""
+    waiting: dict[str, Any] | None = None
+    """What a waiting job waits `for`, `until` when; and for an answer, who may give it."""
+    answered: dict[str, str] | None = None
+    """What the job was last given an answer `for`, `by` whom and `at` what time."""
     history: list[dict[str, str]] = field(default_factory=list)
     """Each status with its time, oldest first."""
     started_at: str | None = None
@@ -90,6 +94,7 @@ class Job:
             "finished_at": self.finished_at,
             "attempts": self.attempts,
             "waiting": self._waiting_for(),
+            "answered": self.answered,
             "progress": self.progress,
             "result": self.result,
             "error": self.error,

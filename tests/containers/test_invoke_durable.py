@@ -150,7 +150,13 @@ def test_the_api_in_a_container_starts_an_execution(stage: Stage) -> None:
 
 def test_every_event_of_the_api_is_answered(stage: Stage) -> None:
     """Those that come too late for the job, too: it has completed."""
-    expected = {"get_job": 200, "cancel_job": 409, "retry_job": 409, "answer_job": 409, "get_question": 409}
+    expected = {
+        "get_job": 200,
+        "cancel_job": 409,
+        "retry_job": 409,
+        "answer_job": 409,
+        "get_question": 409,
+    }
     names = {path.stem for path in (stage.project.path / "events").iterdir()}
     assert names - {"worker", "dead_letter"} == {"create_job", *expected}
 

@@ -14,8 +14,9 @@ from tests.services.apply import apply, files
 
 pytestmark = pytest.mark.proof
 
-SERVICES = {"csv_reports": ("queue", 9), "how_to": ("queue", 6)}
+SERVICES = {"csv_reports": ("queue", 9), "how_to": ("queue", 6), "approval": ("durable", 6)}
 """By folder: the worker, and how many files the service may touch."""
+BOB = {"X-Local-Caller": "bob"}
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +79,20 @@ def test_a_report_is_made_fetched_and_kept_by_the_sweep(services: dict[str, Bake
         swept = stack.invoke("SweepFunction", {})
         assert swept.result == {"deleted": 0}
         assert http.get(f"{location}/report").status_code == 200
+
+
+def test_a_purchase_is_approved_by_its_approver_alone(services: dict[str, BakedProject]) -> None:
+    with Stack(services["approval"].path) as stack, httpx.Client(base_url=stack.url) as http:
+        purchase = {"item": "desk", "euros": 300, "approver": "bob"}
+        callback = http.post("/jobs", json=purchase).headers["location"] + "/callback"
+        until(lambda: http.get(callback, headers=BOB).status_code == httpx.codes.OK)
+
+        question = http.get(callback, headers=BOB).json()
+        assert question["question"] == {"item": "desk", "euros": 300}
+        yes = {"approved": True, "by": "ada"}
+        assert http.post(callback, json=yes).status_code == httpx.codes.NOT_FOUND
+        assert http.post(callback, json=yes, headers=BOB).status_code == httpx.codes.OK
+
+        job = callback.removesuffix("/callback")
+        until(lambda: http.get(job).json()["status"] == "completed")
+        assert http.get(job).json()["result"] == {"approved": True, "by": "bob"}

@@ -45,7 +45,7 @@ class AnswerConfig(WaitForCallbackConfig):
 def may_answer(
     waiting: Mapping[str, Any] | None, owner: str, caller: str, claims: Mapping[str, Any]
 ) -> bool:
-    """Return whether a caller may answer a job, by what it waits for, its owner and a token's claims.
+    """Return whether a caller may answer a job: as its owner, by name, or by a token's claims.
 
     API Gateway hands a list over as text, such as `[admins approvers]`. No page of AWS tells how:
     so a value is a word between blanks, commas, quotes or brackets.

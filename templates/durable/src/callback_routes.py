@@ -35,8 +35,8 @@ def get_question(job_id: str) -> Response[str]:
     waiting: dict[str, Any] = job.waiting or {}
     if job.status is not Status.WAITING or "callback_id" not in waiting:
         raise JobNotWaiting(f"The job is {job.status}; no answer is asked for.")
-    shown = {name: waiting[name] for name in ("for", "until") if name in waiting}
-    shown |= {"job_id": job_id, "question": json.loads(waiting.get("question", "{}"))}
+    shown = {"job_id": job_id, "question": json.loads(waiting.get("question", "{}"))}
+    shown |= {name: value for name, value in waiting.items() if name in ("for", "until")}
     return Response(200, "application/json", json.dumps(shown), {"Cache-Control": "no-store"})
 
 

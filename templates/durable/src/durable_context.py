@@ -163,7 +163,8 @@ class JobDurableContext:
         """Wait for an answer from outside and return it: `DurableContext.wait_for_callback`.
 
         `POST /jobs/{job_id}/callback` gives it, with its caller as the member `by`; `AnswerConfig`
-        says who may. Give a timeout: it is the promise to the owner that the job will end. The is a step; when it fails for good, CallbackSubmitterError is
+        says who may. Give a timeout: it is the promise to the owner that the job will end. The
+        submitter is a step; when it fails for good, CallbackSubmitterError is
         raised.
         """
         config = config or WaitForCallbackConfig()

@@ -125,6 +125,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     reasons = {}
     if isinstance(bob := _bob(), str):
         reasons["bob"] = bob
+    if API_URL and "API_OTHER_CALLER" not in os.environ:
+        reasons["bob_id"] = "set API_OTHER_CALLER to the other caller's id"
     if CONTRACT.auth is None:
         reasons["stranger"] = "with auth: none there are no strangers"
     if API_URL:
@@ -168,6 +170,12 @@ def bob(make_caller: MakeCaller) -> Caller:
     auth = _bob()
     assert isinstance(auth, httpx.Auth)
     return make_caller(auth=auth)
+
+
+@pytest.fixture(scope="session")
+def bob_id() -> str:
+    """The id by which the API knows the other caller: see src/web/caller.py."""
+    return os.environ.get("API_OTHER_CALLER", "bob")
 
 
 @pytest.fixture(scope="session")

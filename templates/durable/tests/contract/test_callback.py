@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import httpx
+import pytest
 
 from tests import samples
 from tests.contract.client import Caller, refused
@@ -94,6 +95,24 @@ def test_d7_only_the_owner_may_answer(alice: Caller, bob: Caller) -> None:
 
     assert alice.get(job_id).json()["status"] == "waiting"
     alice.cancel(job_id)
+
+
+def test_d10_who_is_asked_answers(alice: Caller, bob: Caller, bob_id: str) -> None:
+    """The owner may not, and learns who did."""
+    if samples.APPROVER is None:
+        pytest.skip("samples.APPROVER is None: your work names nobody to answer")
+    job_id = alice.start({**needed("APPROVAL"), samples.APPROVER: bob_id})
+    alice.wait_for(job_id, "waiting")
+
+    refused(answer(alice, job_id, samples.APPROVED), 404, "job-not-found")
+    refused(bob.get(job_id), 404, "job-not-found")
+    question = bob.send("GET", f"/jobs/{job_id}/callback")
+    assert question.json()["job_id"] == job_id
+    assert answer(bob, job_id, samples.APPROVED | {"by": "alice"}).status_code == 200
+
+    job = alice.wait_for(job_id, "completed")
+    assert job["answered"]["by"] == bob_id
+    refused(answer(bob, job_id, {}), 409, "job-not-waiting")
 
 
 def test_d8_what_is_no_answer_is_refused(alice: Caller) -> None:

@@ -33,7 +33,7 @@ WRITES: dict[str, Callable[[Job], Job | None]] = {
     "restart": lambda job: store.restart(replace(job, execution=execution_of(job))),
     "report": lambda job: store.report(job, {"done": 1}),
     "wait": lambda job: store.wait(job, "approval", 60),
-    "resume": lambda job: store.resume(job),
+    "resume": lambda job: store.resume(job, "approval"),
     "complete": lambda job: store.complete(job, given.RESULT),
     "fail": lambda job: store.fail(job, ValueError("no such site")),
     "release": lambda job: store.release(job, ConnectionError("no answer")),
@@ -279,9 +279,9 @@ def test_a_job_waits(clock: Clock) -> None:
 
 def test_an_answer_ends_the_waiting_that_it_is_for() -> None:
     waits = given.waiting("first")
-    assert store.resume(waits, "second").status == "waiting"
+    assert store.resume(waits, "approval", "bob", "second").status == "waiting"
     for _ in range(2):
-        job = store.resume(waits, "first")
+        job = store.resume(waits, "approval", "bob", "first")
         assert job.status == "running"
     assert "waiting" not in job.public()
     assert [entry["attempt"] for entry in job.public()["history"]] == [0, 1, 1, 1]
@@ -296,7 +296,7 @@ def test_a_job_under_way_does_not_expire(clock: Clock) -> None:
     clock.forward(30)
     assert store.wait(job, "approval", 60).expires_at == begun + 30 + longest
     clock.forward(30)
-    assert store.resume(job).expires_at == begun + 60 + longest
+    assert store.resume(job, "approval").expires_at == begun + 60 + longest
 
 
 # ---------------------------------------------------------------- a long history
@@ -308,10 +308,10 @@ def test_a_long_history_hides_waits_rather_than_fail(monkeypatch: pytest.MonkeyP
     for room in (0, 1):  # one entry would be half of a wait
         monkeypatch.setattr("jobs.attempts.MAX_HISTORY", len(job.history) + room)
         assert store.wait(job, "approval", 60) == job
-        assert store.resume(job) == job
+        assert store.resume(job, "approval") == job
     monkeypatch.setattr("jobs.attempts.MAX_HISTORY", len(job.history) + 2)
     assert store.wait(job, "approval", 60).status == "waiting"
-    assert store.resume(job).status == "running"
+    assert store.resume(job, "approval").status == "running"
     assert store.complete(job, {}).status == "completed"
 
 

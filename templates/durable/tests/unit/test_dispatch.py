@@ -125,21 +125,21 @@ def test_a_job_that_has_completed_meanwhile(receiver: Receiver) -> None:
 def test_an_answer_is_delivered(receiver: Receiver) -> None:
     """As one JSON text, under the id that only the store knows; the job runs again."""
     job = waiting()
-    running = dispatch.deliver(job, {"b": 1, "a": "é"})
+    running = dispatch.deliver(job, {"b": 1, "a": "é"}, "bob")
 
     assert running.status == "running"
     ((path, body),) = receiver.asked
     callback = quote("the/callback==", safe="")
     assert path == f"/2025-12-01/durable-execution-callbacks/{callback}/succeed"
-    assert body.decode() == '{"a":"é","b":1}'
+    assert body.decode() == '{"a":"é","b":1,"by":"bob"}'
 
 
 def test_the_worker_is_faster(receiver: Receiver) -> None:
     """It goes on, and waits again, before the answer's sender is told: then that is the job."""
     job = waiting()
-    store.resume(job)
+    store.resume(job, "approval")
     store.wait(job, "another", 60, "another")
-    assert (dispatch.deliver(job, {}).waiting or {})["for"] == "another"
+    assert (dispatch.deliver(job, {}, "bob").waiting or {})["for"] == "another"
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_an_answer_that_lambda_does_not_take(
         receiver.fall_silent()
     job = waiting()
     with pytest.raises(error):
-        dispatch.deliver(job, {})
+        dispatch.deliver(job, {}, "bob")
     assert given.stored(job.job_id).status == "waiting"
 
 
@@ -167,7 +167,7 @@ def test_an_answer_that_lambda_does_not_take(
 def test_a_job_that_waits_for_no_answer(receiver: Receiver, state: str) -> None:
     """It does not wait, or only for time to pass."""
     with pytest.raises(dispatch.NotWaiting):
-        dispatch.deliver(given.STATES[state](), {})
+        dispatch.deliver(given.STATES[state](), {}, "bob")
     assert receiver.asked == []
 
 

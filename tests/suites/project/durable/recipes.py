@@ -88,7 +88,7 @@ def test_a_reminder_beyond_the_longest_execution(runs: Executions, recipe: Recip
 def test_approval_is_given(runs: Executions, recipe: Recipe) -> None:
     """The answer tells who."""
     recipe("approval")
-    execution = runs.start({"request": "refund", "hours": 24})
+    execution = runs.start({"request": "refund", "approver": "ada", "hours": 24})
     execution.answer(json.dumps({"approved": True, "by": "ada"}).encode())
     execution.result()
 
@@ -99,7 +99,7 @@ def test_approval_is_given(runs: Executions, recipe: Recipe) -> None:
 def test_approval_is_not_given_in_time(runs: Executions, recipe: Recipe) -> None:
     """It is asked for twice."""
     recipe("approval")
-    execution = runs.run({"request": "refund", "hours": 1 / 3600})
+    execution = runs.run({"request": "refund", "approver": "ada", "hours": 1 / 3600})
 
     assert execution.job.result == {"approved": False, "by": "nobody in time"}
     assert statuses(execution).count("waiting") == 2

@@ -43,7 +43,7 @@ EVENTS = {
 }
 """The files in events/, in the order of their story, and the functions that they are for."""
 
-OWNER = "arn:aws:iam::000000000000:user/local"
+OWNER = "local"
 
 
 @dataclass(frozen=True)

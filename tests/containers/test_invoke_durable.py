@@ -39,7 +39,7 @@ with Stack(".", {"RetryBaseSeconds": "0"}, host=sys.argv[1]) as stack:
 """
 """The laptop stack of a project, open to containers, until its input ends."""
 
-OWNER = "arn:aws:iam::000000000000:user/local"
+OWNER = "local"
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ def start_alone() -> None:
     """Start the emulated AWS and import one handler, one after the other: the parts of a start."""
     server = "from moto.server import ThreadedMotoServer; ThreadedMotoServer(port=0).start()"
     for code in (f"{server}; import os; os._exit(0)", "import api"):
-        subprocess.run([sys.executable, "-c", code], stderr=subprocess.DEVNULL, check=True)
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
 def milliseconds(action: Callable[[], None]) -> float:

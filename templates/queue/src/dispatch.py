@@ -26,12 +26,17 @@ class NotHandedOver(Exception):
 def hand_over(job: Job, retry_of: int | None = None) -> None:
     """Send a reference to the job to the queue. Sending it twice is safe: one message has the job.
 
+    Its group keeps a burst of one owner from delaying the jobs of others.
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html
+
     Raises:
         NotHandedOver: the queue did not take it, or did not say so.
     """
     try:
         reference = Reference(job.job_id, retry_of, ticket=uuid4().hex)
-        _sqs.send_message(QueueUrl=QUEUE_URL, MessageBody=reference.dumps())
+        _sqs.send_message(
+            QueueUrl=QUEUE_URL, MessageBody=reference.dumps(), MessageGroupId=job.owner_digest
+        )
     except (BotoCoreError, ClientError) as error:
         raise NotHandedOver from error
 

@@ -85,8 +85,7 @@ def _handle(record: SQSRecord, lambda_context: LambdaContext, pace: Pace) -> Non
     with logger.append_context_keys(message_id=record.message_id, receives=receives):
         try:
             if start < 2 * pace.longest_ms:  # handing it back would count as an attempt
-                _sqs.send_message(QueueUrl=QUEUE_URL, MessageBody=record.body)
-                logger.info("message sent again: no time is left for its job in this batch")
+                _send_again(record)
                 return
             reference = Reference.loads(record.body)
             logger.append_keys(job_id=reference.job_id)
@@ -192,6 +191,14 @@ def _back_off(attempts: int, at_least: float = 0) -> float:
         return 0
     longest = min(RETRY_CAP_SECONDS, RETRY_BASE_SECONDS * 2 ** (attempts - 1))
     return max(at_least, random.uniform(longest / 2, longest))
+
+
+def _send_again(record: SQSRecord) -> None:
+    """Send a message anew, in the group of its job's owner, as src/dispatch.py does."""
+    job = store.get(Reference.loads(record.body).job_id)
+    group = {"MessageGroupId": job.owner_digest} if job else {}
+    _sqs.send_message(QueueUrl=QUEUE_URL, MessageBody=record.body, **group)
+    logger.info("message sent again: no time is left for its job in this batch")
 
 
 def _hide(record: SQSRecord, seconds: float) -> None:

@@ -68,6 +68,13 @@ class Queue:
             _sqs.delete_message(QueueUrl=self.url, ReceiptHandle=message["ReceiptHandle"])
         return [json.loads(message["Body"]) for message in messages]
 
+    def groups(self) -> list[str | None]:
+        """Receive what is visible, and return the group of each message."""
+        received = _sqs.receive_message(
+            QueueUrl=self.url, MaxNumberOfMessages=10, AttributeNames=["MessageGroupId"]
+        )
+        return [m.get("Attributes", {}).get("MessageGroupId") for m in received.get("Messages", [])]
+
     @property
     def visible(self) -> int:
         """How many messages could be delivered now."""

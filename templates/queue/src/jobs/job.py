@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any
 
 from jobs.exceptions import NewerSchema
@@ -70,6 +71,11 @@ class Job:
                 values[name] = json.loads(values[name])
         values["status"] = Status(values["status"])
         return cls(**values)
+
+    @property
+    def owner_digest(self) -> str:
+        """The owner as 64 hexadecimal digits, for what takes no free text."""
+        return sha256(self.owner.encode()).hexdigest()
 
     @property
     def worn_out(self) -> bool:

@@ -6,6 +6,7 @@ from botocore.config import Config
 
 import dispatch
 from tests.unit import given
+from tests.unit.queues import Queue
 from tests.unit.receiver import Receiver
 
 
@@ -13,6 +14,15 @@ def test_a_reference_is_handed_over(receiver: Receiver) -> None:
     job = given.queued()
     dispatch.hand_over(job, retry_of=3)
     assert receiver.handed_over() == [{"job_id": job.job_id, "retry_of": 3}]
+
+
+def test_the_messages_of_an_owner_are_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = Queue("JobsQueue")
+    monkeypatch.setattr(dispatch, "QUEUE_URL", queue.url)
+    job = given.queued()
+    dispatch.hand_over(job)
+    dispatch.hand_over(job, retry_of=3)
+    assert queue.groups() == [job.owner_digest] * 2
 
 
 def test_a_queue_that_is_gone(receiver: Receiver) -> None:

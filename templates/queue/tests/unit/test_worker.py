@@ -451,5 +451,6 @@ def test_a_batch_starts_no_job_that_it_has_no_time_for(
     statuses = sorted(stored(job).status for job in jobs)
     assert statuses == ["completed", "completed", "queued", "queued"]
     assert queue.visible == 2  # new messages, whose receives count from the beginning
+    assert queue.groups() == [jobs[0].owner_digest] * 2
     assert log()[-1]["message"].endswith("no time is left for its job in this batch")
     assert "job_id" not in log()[-1]

@@ -38,8 +38,9 @@ class Api(APIGatewayHttpResolver):
     def _handle(self, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         event, base = at_root(event)
         answer = self.resolve(event, context)
-        if "Location" in answer["headers"]:
-            answer["headers"]["Location"] = base + answer["headers"]["Location"]
+        location = answer["headers"].get("Location", "")
+        if location.startswith("/"):  # of this API; a route may also lead elsewhere
+            answer["headers"]["Location"] = base + location
         return answer
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from aws_lambda_powertools import Logger
+from aws_lambda_powertools.event_handler import Response
 
 import job_routes
 from jobs import Job
@@ -569,6 +570,14 @@ def test_the_api_may_be_below_the_root(
 
     assert accepted.status == 202
     assert accepted.headers["location"] == f"{at.format(base=base)}/jobs/{accepted.body['job_id']}"
+
+
+def test_a_route_may_lead_to_another_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as a presigned address: there the base path is no part of it."""
+    monkeypatch.setattr(base_path, "BASE_PATH", "/orders/v1")
+    away: Response[str] = Response(303, headers={"Location": "https://bucket.example/object"})
+    monkeypatch.setattr(job_routes, "job_response", lambda *_: away)
+    assert get(given.queued().job_id).headers["location"] == "https://bucket.example/object"
 
 
 def test_each_line_of_the_log_has_the_job(log: Read) -> None:

@@ -93,7 +93,7 @@ def test_the_contract_holds(variant: str, baked: Oven, authorizer: None, tmp_pat
 
     assert (report["failures"], report["errors"]) == ([], []), output
     assert {phase["status"] for phase in report["phases"].values()} == {"success"}, output
-    assert report["operations"]["tested"] == (5 if worker == "durable" else 4)
+    assert report["operations"]["tested"] == (6 if worker == "durable" else 4)
     assert report["test_cases"]["generated"] > 150
     followed = re.search(r"API Links: +(\d+) covered", output)
     assert followed
@@ -106,7 +106,7 @@ def test_a_broken_contract_is_found(baked: Oven, authorizer: None, tmp_path: Pat
     for module, old, new in (
         ("job_routes", "job_response(200, own_job(", "job_response(203, own_job("),
         ("job_routes", "parse_payload(body)", 'parse_payload(1 if b"poison" in body else body)'),
-        ("web/responses", '{"Cache-Control": "no-store", **', '{"X-Debug": "1", **'),
+        ("web/responses", '"no-store", **(headers or {})}', '"no-store", "X-Debug": "1"}'),
         ("web/responses", 'problem.status, "application/problem+json"', 'problem.status, "a/b"'),
     ):
         source = project.path / "src" / f"{module}.py"

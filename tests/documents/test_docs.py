@@ -628,7 +628,7 @@ def test_the_contract_is_the_openapi_document(project: BakedProject) -> None:
     openapi = yaml.safe_load(project.read("docs/openapi.yaml"))
     readme = document(project, "README.md")
     everywhere = {"500", "503"}
-    gateway = {s for s in ("401", "403", "429") if re.search(rf"\b{s}\b", readme.prose)}
+    gateway = {"401", "403", "429"}  # ours too, with `auth: jwt`: see "Calling the deployed API"
     told = {}
     for request, answers in readme.table("Request", "Answers"):
         method, path = re.findall(r"`(\w+) (/[\w/{}]+)`", request)[0]

@@ -20,11 +20,12 @@ MAY_IMPORT = {
     "dispatch": {"jobs"},
     "failure_reason": {"jobs"},
     "dead_letter": {"failure_reason", "jobs"},
-    "durable_context": {"jobs", "retries"},
+    "answers": set(),
+    "durable_context": {"answers", "jobs", "retries"},
     "retries": {"jobs"},
     "worker": {"durable_context", "jobs", "retries", "work"},
     "worker_entry": {"worker"},
-    "work": {"jobs"},
+    "work": {"answers", "jobs"},
 }
 
 

@@ -1,7 +1,6 @@
-"""Who may answer a job that waits, and what they are asked."""
+"""How work.py asks: who may answer a job that waits, and what they see."""
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,20 +39,3 @@ class AnswerConfig(WaitForCallbackConfig):
             "claims": dict(self.claims),
             "question": question,
         }
-
-
-def may_answer(
-    waiting: Mapping[str, Any] | None, owner: str, caller: str, claims: Mapping[str, Any]
-) -> bool:
-    """Return whether a caller may answer a job: as its owner, by name, or by a token's claims.
-
-    API Gateway hands a list over as text, such as `[admins approvers]`. No page of AWS tells how:
-    so a value is a word between blanks, commas, quotes or brackets.
-    """
-    asked = waiting or {}
-    if not asked.get("callers") and not asked.get("claims"):
-        return caller == owner
-    return caller in asked["callers"] or any(
-        value in re.split(r'[\s,"\[\]]+', str(claims.get(name) or ""))
-        for name, value in asked["claims"].items()
-    )

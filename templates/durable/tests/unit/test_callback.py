@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
-from answers import AnswerConfig, may_answer
+from answers import AnswerConfig
+from callback_routes import may_answer
 from tests.unit import given
 from tests.unit.client import Answer, answer, request, shown_problems
 from tests.unit.given import store

@@ -25,7 +25,7 @@ INVALID_BY_RULE: dict[str, tuple[Payload, str]] = {
     "empty text": (HAPPY | {"item": ""}, "item"),
 }
 
-SLOW: Payload | None = HAPPY | {"seconds": 3}
+SLOW: Payload | None = None  # it waits for an answer, never for time alone
 SLOW_STATUS = "waiting"
 TRANSIENT: Payload | None = None
 POISON: Payload | None = None

@@ -10,6 +10,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 LONG = (
+    "tests/services/test_services.py",
     "tests/prove/test_prove.py",
     "tests/containers/test_support.py",
     "tests/containers/test_invoke.py",
@@ -20,7 +21,7 @@ LONG = (
 )
 """What takes a minute or more comes first, so that no process is left alone with it in the end."""
 
-APART = ("tests/suites/test_suites.py",)
+APART = ("tests/services/test_services.py", "tests/suites/test_suites.py")
 """Files whose tests share nothing: each test is a group of its own."""
 
 

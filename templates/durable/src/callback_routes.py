@@ -9,7 +9,7 @@ from aws_lambda_powertools import Logger
 from aws_lambda_powertools.event_handler import Response
 
 import dispatch
-from jobs import Job, Status
+from jobs import Job
 from jobs.attempts import AttemptStore
 from jobs.job_id import is_job_id
 from web.app import Router
@@ -33,12 +33,10 @@ class JobNotWaiting(Problem):
 def get_question(job_id: str) -> Response[str]:
     """Return what a waiting job asks of the caller, and nothing else of the job."""
     job, _ = _job_to_answer(job_id)
-    waiting: dict[str, Any] = job.waiting or {}
-    if job.status is not Status.WAITING or "callback_id" not in waiting:
-        raise JobNotWaiting(f"The job is {job.status}; no answer is asked for.")
-    shown = {"job_id": job_id, "question": json.loads(waiting.get("question", "{}"))}
-    shown |= {name: value for name, value in waiting.items() if name in ("for", "until")}
-    return Response(200, "application/json", json.dumps(shown), {"Cache-Control": "no-store"})
+    asked = dispatch.question(job)
+    shown = {"job_id": job_id, "question": json.loads(asked.get("question", "{}"))}
+    shown |= {name: value for name, value in asked.items() if name in ("for", "until")}
+    return _response(shown)
 
 
 @router.post("/jobs/<job_id>/callback")
@@ -50,9 +48,11 @@ def answer_job(job_id: str) -> Response[str]:
     logger.info("answer delivered", extra={"status": delivered.status, "by": caller})
     if job.owner == caller:
         return job_response(200, delivered)
-    return Response(
-        200, "application/json", json.dumps({"job_id": job_id}), {"Cache-Control": "no-store"}
-    )
+    return _response({"job_id": job_id})
+
+
+def _response(shown: dict[str, Any]) -> Response[str]:
+    return Response(200, "application/json", json.dumps(shown), {"Cache-Control": "no-store"})
 
 
 def _job_to_answer(job_id: str) -> tuple[Job, str]:

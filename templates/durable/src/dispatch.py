@@ -80,6 +80,17 @@ def cancel(job: Job) -> Job:
     return job if job.status.terminal else _store.stop(job)
 
 
+def question(job: Job) -> dict[str, Any]:
+    """Return what the job waits for, if that is an answer.
+
+    Raises:
+        NotWaiting: the job waits for no answer.
+    """
+    if job.status is not Status.WAITING or not job.waiting or "callback_id" not in job.waiting:
+        raise NotWaiting(f"The job is {job.status}; no answer is asked for.")
+    return job.waiting
+
+
 def deliver(job: Job, answer: dict[str, Any], by: str) -> Job:
     """Give the job the answer that it waits for, and return the job, running again.
 
@@ -89,10 +100,8 @@ def deliver(job: Job, answer: dict[str, Any], by: str) -> Job:
         NotWaiting: the job waits for no answer, or has just been given another one.
         ClientError, BotoCoreError: Lambda did not take the answer, or did not say so.
     """
-    waiting: dict[str, Any] = job.waiting or {}
-    callback_id = waiting.get("callback_id")
-    if job.status is not Status.WAITING or callback_id is None:
-        raise NotWaiting(f"The job is {job.status}; no answer is asked for.")
+    asked = question(job)
+    callback_id = asked["callback_id"]
     try:
         _lambda.send_durable_execution_callback_success(
             CallbackId=callback_id, Result=canonical({**answer, "by": by}).encode("utf-8")
@@ -102,7 +111,7 @@ def deliver(job: Job, answer: dict[str, Any], by: str) -> Job:
             raise
         raise NotWaiting("The job has been given an answer, or waits no longer.") from error
     try:
-        return _store.resume(job, waiting["for"], by, callback_id)
+        return _store.resume(job, asked["for"], by, callback_id)
     except ConditionFailed as refused:  # the worker was faster
         return refused.job or job
 
